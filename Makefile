@@ -1,0 +1,45 @@
+# Everything a person does with this checkout. `make` alone explains itself.
+
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+# Race detection needs a C compiler, which scripts/tools.sh sees to.
+export CGO_ENABLED ?= 1
+LINT := go tool -modfile=scripts/lint/go.mod golangci-lint
+
+.PHONY: help
+help: ## Show this list
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## Build bin/inlet
+	CGO_ENABLED=0 go build -trimpath -o bin/inlet ./cmd/inlet
+
+.PHONY: run
+run: build ## Serve a demo workspace on a private PostgreSQL and print a key and a curl line
+	@scripts/run.sh
+
+.PHONY: test
+test: tools verify lint ## Everything CI runs: generated files, lint, and all tests with the race detector
+	@echo "==> tests, with the race detector, on a real PostgreSQL"
+	go tool gotestsum --format pkgname-and-test-fails -- -race -timeout 12m ./...
+
+.PHONY: lint
+lint: ## Check style and common mistakes
+	@echo "==> lint"
+	$(LINT) run ./...
+
+.PHONY: generate
+generate: ## Write gen/ from the document and the golden files from the code
+	scripts/generate.sh
+	go test ./db ./impl/... -run 'Golden' -update
+
+.PHONY: verify
+verify: ## Fail when a generated or golden file is stale
+	@echo "==> generated files are what the document says"
+	scripts/generate.sh
+	@git diff --exit-code --stat -- gen || { echo 'gen/ is stale: run make generate and commit the result'; exit 1; }
+
+.PHONY: tools
+tools: ## Install what building and testing need beyond Go: a C compiler and PostgreSQL
+	@scripts/tools.sh

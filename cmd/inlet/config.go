@@ -1,0 +1,15 @@
+package main
+
+// Database settings, of every command.
+type databaseConfig struct {
+	DatabaseURL string `name:"database-url" env:"DATABASE_URL" placeholder:"URL" help:"PostgreSQL 14 or newer; unset, a private one is used ($$${env})."`
+	DataDir     string `name:"data-dir" env:"INLET_DATA_DIR" default:"./.data" placeholder:"DIR" help:"Where the private PostgreSQL lives ($$${env}; default ${default})."`
+}
+
+// Server settings, of serve.
+type serverConfig struct {
+	Listen        string `env:"INLET_LISTEN" default:"127.0.0.1:8080" placeholder:"ADDR" help:"Address to serve on; port 0 picks a free one ($$${env}; default ${default})."`
+	MetricsListen string `env:"INLET_METRICS_LISTEN" placeholder:"ADDR" help:"Serve /metrics on an address of its own instead of beside the API ($$${env})."`
+	PublicURL     string `name:"public-url" env:"INLET_PUBLIC_URL" placeholder:"URL" help:"Base address of the API as clients see it ($$${env}; default http://<listen>)."`
+	DocsURL       string `name:"docs-url" env:"INLET_DOCS_URL" placeholder:"URL" help:"Base address of the documentation ($$${env}; default <public-url>/docs)."`
+}

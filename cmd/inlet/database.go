@@ -1,0 +1,46 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/inletdev/inlet/db"
+)
+
+// open opens the database, its schema up to date. Without a URL it attaches to
+// the private PostgreSQL of the data folder, or starts it; close leaves it.
+func (c *databaseConfig) open(ctx context.Context, log *slog.Logger) (d *db.DB, close func() error, err error) {
+	url, leave := c.DatabaseURL, func() error { return nil }
+	if url == "" {
+		private, err := db.StartEmbedded(ctx, c.DataDir, log)
+		if err != nil {
+			return nil, nil, err
+		}
+		url, leave = private.URL(), private.Stop
+	}
+	d, err = db.Open(ctx, db.Config{URL: url})
+	if err != nil {
+		return nil, nil, errors.Join(err, leave())
+	}
+	if err := d.Migrate(ctx, log); err != nil {
+		return nil, nil, errors.Join(err, d.Close(), leave())
+	}
+	return d, func() error { return errors.Join(d.Close(), leave()) }, nil
+}
+
+// with runs a command on the database. It says nothing of its own unless
+// something is wrong: what is printed is the command's.
+func (c *databaseConfig) with(do func(context.Context, *db.DB) error) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	d, leave, err := c.open(ctx, log)
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(ctx, d), leave())
+}

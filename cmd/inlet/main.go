@@ -1,0 +1,35 @@
+// Command inlet is the server and everything that the people who run it do from
+// the command line.
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/alecthomas/kong"
+)
+
+var commands struct {
+	Serve     serveCmd     `cmd:"" help:"Serve the API until SIGTERM or Ctrl-C."`
+	Migrate   migrateCmd   `cmd:"" help:"Bring the database's schema up to date; serve does it by itself."`
+	Seed      seedCmd      `cmd:"" help:"Load workspaces and what is in them from a YAML file; loading it again changes nothing."`
+	Workspace workspaceCmd `cmd:"" help:"Create, list, show and change workspaces."`
+	Key       keyCmd       `cmd:"" help:"Create, list and revoke API keys."`
+}
+
+func main() {
+	parser := kong.Must(&commands,
+		kong.Name("inlet"),
+		kong.Description("A workspace-scoped sales and customer-data API server on PostgreSQL."),
+		kong.Vars{"requests": requests},
+	)
+	command, err := parser.Parse(os.Args[1:])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "inlet:", err)
+		os.Exit(2)
+	}
+	if err := command.Run(); err != nil {
+		fmt.Fprintln(os.Stderr, "inlet:", err)
+		os.Exit(1)
+	}
+}

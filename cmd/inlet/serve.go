@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/inletdev/inlet/db"
+	"github.com/inletdev/inlet/impl"
+)
+
+// stopWithin bounds how long requests in flight are waited for after SIGTERM.
+const stopWithin = 8 * time.Second
+
+type serveCmd struct {
+	databaseConfig
+	serverConfig
+}
+
+func (c *serveCmd) Run() error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	log := slog.New(slog.NewJSONHandler(os.Stderr, nil))
+
+	d, leave, err := c.open(ctx, log)
+	if err != nil {
+		return err
+	}
+	err = c.serve(ctx, log, d)
+	log.Info("stopped")
+	return errors.Join(err, leave())
+}
+
+func (c *serveCmd) serve(ctx context.Context, log *slog.Logger, d *db.DB) error {
+	listener, err := net.Listen("tcp", c.Listen)
+	if err != nil {
+		return err
+	}
+	server, err := impl.NewServer(d, log, c.MetricsListen != "")
+	if err != nil {
+		return err
+	}
+	failed := make(chan error, 2)
+	go func() { failed <- server.HTTP().Serve(listener) }()
+
+	if c.MetricsListen != "" {
+		metrics := &http.Server{Addr: c.MetricsListen, Handler: server.Metrics(), ReadHeaderTimeout: 5 * time.Second}
+		go func() { failed <- fmt.Errorf("metrics: %w", metrics.ListenAndServe()) }()
+		defer metrics.Close()
+	}
+	log.Info("serving", "addr", listener.Addr().String())
+
+	select {
+	case err = <-failed:
+	case <-ctx.Done():
+		log.Info("stopping", "within", stopWithin.String())
+	}
+	bounded, cancel := context.WithTimeout(context.Background(), stopWithin)
+	defer cancel()
+	return errors.Join(err, server.Close(bounded))
+}

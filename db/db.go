@@ -1,0 +1,217 @@
+// Package db remembers: every statement stands here, and nothing but
+// statements. It knows nothing of HTTP, the document or the rules; those above
+// it know nothing of SQL.
+//
+// All records belong to a workspace. A Scope passes the workspace to each of
+// its statements as $1; the few statements that are of no single workspace are
+// methods of DB and say why.
+package db
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+)
+
+// minVersion is the oldest PostgreSQL that Inlet runs on, as its server_version_num.
+const minVersion = 140000
+
+// Config says which database to open and how.
+type Config struct {
+	URL      string // a PostgreSQL connection string
+	MaxConns int    // connections at a time; 0 means 20
+}
+
+// DB is an open database, safe for concurrent use.
+type DB struct {
+	x      *sqlx.DB
+	offset atomic.Int64 // nanoseconds that the database's clock is ahead of ours
+}
+
+// session settings: time zones never matter, and nothing waits for ever: a
+// statement longer than 30 s, a lock waited for longer than 10 s, or a
+// transaction idle for 60 s means that something is broken, and ends.
+var session = map[string]string{
+	"application_name":                    "inlet",
+	"client_encoding":                     "UTF8",
+	"timezone":                            "UTC",
+	"statement_timeout":                   "30s",
+	"lock_timeout":                        "10s",
+	"idle_in_transaction_session_timeout": "60s",
+}
+
+// Open opens the database and makes sure that it answers. ErrAway says that it
+// cannot be reached.
+func Open(ctx context.Context, c Config) (*DB, error) {
+	config, err := pq.NewConfig(c.URL)
+	if err != nil {
+		return nil, fmt.Errorf("database URL: %w", err)
+	}
+	if config.Runtime == nil {
+		config.Runtime = make(map[string]string)
+	}
+	for name, value := range session {
+		config.Runtime[name] = value
+	}
+	connector, err := pq.NewConnectorConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("database URL: %w", err)
+	}
+	d := &DB{x: sqlx.NewDb(sql.OpenDB(connector), "postgres")}
+	conns := c.MaxConns
+	if conns == 0 {
+		conns = 20
+	}
+	// Idle connections are kept: a server at rest must not pay for a new one
+	// with its first request.
+	d.x.SetMaxOpenConns(conns)
+	d.x.SetMaxIdleConns(conns)
+	if err := d.check(ctx); err != nil {
+		d.Close()
+		return nil, err
+	}
+	return d, nil
+}
+
+// check makes sure that the server answers and is new enough.
+func (d *DB) check(ctx context.Context) error {
+	var version int
+	if err := d.get(ctx, &version, serverVersion); err != nil {
+		return fmt.Errorf("open database: %w", err)
+	}
+	if version < minVersion {
+		return fmt.Errorf("open database: PostgreSQL %d or newer is needed, this is %d",
+			minVersion/10000, version/10000)
+	}
+	return nil
+}
+
+const serverVersion = `select current_setting('server_version_num')::int`
+
+// Close ends all connections.
+func (d *DB) Close() error { return d.x.Close() }
+
+// Ping says whether the database answers.
+func (d *DB) Ping(ctx context.Context) error { return classify(ctx, d.x.PingContext(ctx)) }
+
+// Now is the database's time: the local clock, corrected by what SyncClock last
+// measured (first in Migrate), so that processes with wrong clocks agree.
+func (d *DB) Now() time.Time { return time.Now().Add(time.Duration(d.offset.Load())) }
+
+const databaseTime = `select inlet_now()`
+
+// SyncClock measures how far the database's clock is ahead of the local one.
+func (d *DB) SyncClock(ctx context.Context) error {
+	before := time.Now()
+	var theirs time.Time
+	if err := d.get(ctx, &theirs, databaseTime); err != nil {
+		return err
+	}
+	after := time.Now()
+	d.offset.Store(int64(theirs.Sub(before.Add(after.Sub(before) / 2))))
+	return nil
+}
+
+func (d *DB) get(ctx context.Context, dest any, query string, args ...any) error {
+	return classify(ctx, d.x.GetContext(ctx, dest, query, args...))
+}
+
+func (d *DB) selectAll(ctx context.Context, dest any, query string, args ...any) error {
+	return classify(ctx, d.x.SelectContext(ctx, dest, query, args...))
+}
+
+func (d *DB) exec(ctx context.Context, query string, args ...any) error {
+	_, err := d.x.ExecContext(ctx, query, args...)
+	return classify(ctx, err)
+}
+
+// A Scope is a transaction in one workspace.
+type Scope struct {
+	tx        *sqlx.Tx
+	workspace int64
+}
+
+const attempts = 5 // of a transaction that others keep getting in the way of
+
+// In runs a transaction in a workspace, and commits it if fn returns nil. Where
+// PostgreSQL asks for a retry (serialization failure, deadlock) fn is run
+// again, so it must have no effect outside the transaction.
+func (d *DB) In(ctx context.Context, workspace int64, fn func(*Scope) error) error {
+	return d.transact(ctx, nil, func(t *Tx) error { return fn(t.Scope(workspace)) })
+}
+
+// Snapshot runs reading statements that all see the same state.
+func (d *DB) Snapshot(ctx context.Context, workspace int64, fn func(*Scope) error) error {
+	options := &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true}
+	return d.transact(ctx, options, func(t *Tx) error { return fn(t.Scope(workspace)) })
+}
+
+// A Tx is a transaction across workspaces, for what is done by the people who
+// run the server; requests of clients have a Scope.
+type Tx struct{ tx *sqlx.Tx }
+
+// Across is like In, but of no single workspace.
+func (d *DB) Across(ctx context.Context, fn func(*Tx) error) error { return d.transact(ctx, nil, fn) }
+
+// Scope gives the transaction in one workspace.
+func (t *Tx) Scope(workspace int64) *Scope { return &Scope{tx: t.tx, workspace: workspace} }
+
+func (t *Tx) get(ctx context.Context, dest any, query string, args ...any) error {
+	return classify(ctx, t.tx.GetContext(ctx, dest, query, args...))
+}
+
+func (d *DB) transact(ctx context.Context, options *sql.TxOptions, fn func(*Tx) error) error {
+	for attempt := 1; ; attempt++ {
+		err := d.once(ctx, options, fn)
+		if attempt == attempts || !retryable(err) {
+			return err
+		}
+		pause := time.Duration(rand.Int64N(int64(attempt) * int64(20*time.Millisecond)))
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(pause):
+		}
+	}
+}
+
+func (d *DB) once(ctx context.Context, options *sql.TxOptions, fn func(*Tx) error) error {
+	tx, err := d.x.BeginTxx(ctx, options)
+	if err != nil {
+		return classify(ctx, err)
+	}
+	// After a commit this does nothing; it ends the transaction on an error and
+	// on a panic.
+	defer tx.Rollback()
+	if err := fn(&Tx{tx}); err != nil {
+		return err
+	}
+	return classify(ctx, tx.Commit())
+}
+
+// Workspace is the workspace of the scope.
+func (s *Scope) Workspace() int64 { return s.workspace }
+
+func (s *Scope) args(args []any) []any { return append([]any{s.workspace}, args...) }
+
+func (s *Scope) get(ctx context.Context, dest any, query string, args ...any) error {
+	return classify(ctx, s.tx.GetContext(ctx, dest, query, s.args(args)...))
+}
+
+func (s *Scope) selectAll(ctx context.Context, dest any, query string, args ...any) error {
+	return classify(ctx, s.tx.SelectContext(ctx, dest, query, s.args(args)...))
+}
+
+func (s *Scope) exec(ctx context.Context, query string, args ...any) (int64, error) {
+	result, err := s.tx.ExecContext(ctx, query, s.args(args)...)
+	if err != nil {
+		return 0, classify(ctx, err)
+	}
+	return result.RowsAffected()
+}

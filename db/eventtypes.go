@@ -1,0 +1,80 @@
+package db
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+)
+
+// An EventType is what a workspace knows of one event name.
+type EventType struct {
+	ID         int64         `db:"event_type_id"` // counts from 1 within the workspace
+	Name       string        `db:"name"`
+	Status     string        `db:"status"` // active, archived or blocked
+	Properties PropertyTypes `db:"properties"`
+}
+
+// PropertyTypes maps a property to its first-seen type: string, number or bool.
+type PropertyTypes map[string]string
+
+// Scan reads the column's JSON.
+func (p *PropertyTypes) Scan(src any) error {
+	raw, ok := src.([]byte)
+	if !ok {
+		return fmt.Errorf("property types: want JSON, got %T", src)
+	}
+	return json.Unmarshal(raw, p)
+}
+
+// The version comes with the types in one statement, so that the two belong
+// together.
+const eventTypes = `
+	select g.version, coalesce(t.event_type_id, 0) as event_type_id, coalesce(t.name, '') as name,
+		coalesce(t.status, '') as status, coalesce(t.properties, '{}') as properties
+	from workspace_gates g
+	left join event_types t on t.workspace_id = g.workspace_id
+	where g.workspace_id = $1`
+
+// EventTypes gives all event types of a workspace, and the version of the
+// workspace that they belong to.
+func (d *DB) EventTypes(ctx context.Context, workspace int64) (version int64, types []EventType, err error) {
+	var rows []struct {
+		Version int64 `db:"version"`
+		EventType
+	}
+	if err := d.selectAll(ctx, &rows, eventTypes, workspace); err != nil {
+		return 0, nil, err
+	}
+	for _, row := range rows {
+		version = row.Version
+		if row.EventType.ID != 0 {
+			types = append(types, row.EventType)
+		}
+	}
+	return version, types, nil
+}
+
+const saveEventType = `
+	insert into event_types (workspace_id, event_type_id, name, label, status, properties)
+	select $1, coalesce(max(event_type_id), 0) + 1, $2, $3, $4, $5::jsonb from event_types where workspace_id = $1
+	on conflict (workspace_id, name) do update set
+		label = excluded.label, status = excluded.status, properties = event_types.properties || excluded.properties
+	returning event_type_id`
+
+// SaveEventType adds an event name or changes it; properties that it has
+// already keep the types given here.
+func (s *Scope) SaveEventType(ctx context.Context, name, label, status string, properties PropertyTypes) (int64, error) {
+	raw, err := json.Marshal(properties)
+	if err != nil {
+		return 0, err
+	}
+	// The names are numbered under the gate, as groups of events number theirs.
+	if err := s.lockGate(ctx); err != nil {
+		return 0, err
+	}
+	var id int64
+	if err := s.get(ctx, &id, saveEventType, name, label, status, string(raw)); err != nil {
+		return 0, err
+	}
+	return id, s.touch(ctx)
+}

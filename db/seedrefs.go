@@ -1,0 +1,32 @@
+package db
+
+import "context"
+
+// One loader at a time: two that meet the same new reference would both add it.
+const lockSeed = `select pg_advisory_xact_lock(hashtext('inlet seed'))`
+
+// LockSeed keeps other loaders of seed files out until the transaction ends.
+func (t *Tx) LockSeed(ctx context.Context) error {
+	_, err := t.tx.ExecContext(ctx, lockSeed)
+	return classify(ctx, err)
+}
+
+const seedRef = `
+	select coalesce((select id from seed_refs where workspace_id = $1 and kind = $2 and ref = $3), 0)`
+
+// SeedRef gives the record that a reference of a seed file became; zero where
+// it has not been loaded.
+func (s *Scope) SeedRef(ctx context.Context, kind, ref string) (int64, error) {
+	var id int64
+	err := s.get(ctx, &id, seedRef, kind, ref)
+	return id, err
+}
+
+const setSeedRef = `
+	insert into seed_refs (workspace_id, kind, ref, id) values ($1, $2, $3, $4) on conflict do nothing`
+
+// SetSeedRef notes which record a reference became.
+func (s *Scope) SetSeedRef(ctx context.Context, kind, ref string, id int64) error {
+	_, err := s.exec(ctx, setSeedRef, kind, ref, id)
+	return err
+}

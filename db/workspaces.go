@@ -1,0 +1,113 @@
+package db
+
+import (
+	"context"
+	"time"
+
+	"github.com/lib/pq"
+)
+
+// A Workspace and its settings.
+type Workspace struct {
+	ID              int64     `db:"workspace_id" json:"id"`
+	Slug            string    `db:"slug" json:"slug"`
+	Name            string    `db:"name" json:"name"`
+	AgentsEnabled   bool      `db:"agents_enabled" json:"agents_enabled"`
+	APIEnabled      bool      `db:"api_enabled" json:"api_enabled"`
+	MCPEnabled      bool      `db:"mcp_enabled" json:"mcp_enabled"`
+	CreateCompanies bool      `db:"create_companies" json:"create_companies"`
+	CreateContacts  bool      `db:"create_contacts" json:"create_contacts"`
+	Enrichment      bool      `db:"enrichment" json:"enrichment"`
+	EventsPerMinute int       `db:"events_per_minute" json:"events_per_minute"`
+	EventsPerDay    int       `db:"events_per_day" json:"events_per_day"`
+	CreatedAt       time.Time `db:"created_at" json:"created_at"`
+}
+
+const insertWorkspace = `
+	insert into workspaces (slug, name) values ($1, $2) returning workspace_id`
+
+const insertGate = `insert into workspace_gates (workspace_id) values ($1)`
+
+// CreateWorkspace makes a workspace with default settings and these roles, and
+// gives its id. ErrExists says that the slug is taken.
+func (t *Tx) CreateWorkspace(ctx context.Context, slug, name string, roles map[string][]string) (int64, error) {
+	var id int64
+	if err := t.get(ctx, &id, insertWorkspace, slug, name); err != nil {
+		return 0, err
+	}
+	s := t.Scope(id)
+	if _, err := s.exec(ctx, insertGate); err != nil {
+		return 0, err
+	}
+	for role, scopes := range roles {
+		if err := s.SetRole(ctx, role, scopes); err != nil {
+			return 0, err
+		}
+	}
+	return id, nil
+}
+
+const workspaceBySlug = `
+	select w.*, g.events_per_minute, g.events_per_day
+	from workspaces w join workspace_gates g on g.workspace_id = w.workspace_id
+	where w.slug = $1`
+
+// WorkspaceBySlug finds a workspace; ErrNotFound where there is none.
+func (t *Tx) WorkspaceBySlug(ctx context.Context, slug string) (Workspace, error) {
+	var w Workspace
+	err := t.get(ctx, &w, workspaceBySlug, slug)
+	return w, err
+}
+
+const allWorkspaces = `
+	select w.*, g.events_per_minute, g.events_per_day
+	from workspaces w join workspace_gates g on g.workspace_id = w.workspace_id
+	order by w.slug`
+
+// Workspaces lists all of them, by slug.
+func (d *DB) Workspaces(ctx context.Context) ([]Workspace, error) {
+	var all []Workspace
+	err := d.selectAll(ctx, &all, allWorkspaces)
+	return all, err
+}
+
+const updateWorkspace = `
+	update workspaces set name = $2, agents_enabled = $3, api_enabled = $4, mcp_enabled = $5,
+		create_companies = $6, create_contacts = $7, enrichment = $8
+	where workspace_id = $1`
+
+const updateGateLimits = `
+	update workspace_gates set events_per_minute = $2, events_per_day = $3 where workspace_id = $1`
+
+// UpdateWorkspace sets name, switches and limits; slug and id stay.
+func (s *Scope) UpdateWorkspace(ctx context.Context, w Workspace) error {
+	if _, err := s.exec(ctx, updateWorkspace, w.Name, w.AgentsEnabled, w.APIEnabled, w.MCPEnabled,
+		w.CreateCompanies, w.CreateContacts, w.Enrichment); err != nil {
+		return err
+	}
+	if _, err := s.exec(ctx, updateGateLimits, w.EventsPerMinute, w.EventsPerDay); err != nil {
+		return err
+	}
+	return s.touch(ctx)
+}
+
+const raiseVersion = `update workspace_gates set version = version + 1 where workspace_id = $1`
+
+// touch tells every process that what it keeps in memory of the workspace is
+// out of date: each checks the version inside its requests' own work.
+func (s *Scope) touch(ctx context.Context) error {
+	_, err := s.exec(ctx, raiseVersion)
+	return err
+}
+
+const upsertRole = `
+	insert into roles (workspace_id, name, scopes) values ($1, $2, $3)
+	on conflict (workspace_id, name) do update set scopes = excluded.scopes`
+
+// SetRole says what a role holds from now on.
+func (s *Scope) SetRole(ctx context.Context, name string, scopes []string) error {
+	if _, err := s.exec(ctx, upsertRole, name, pq.StringArray(scopes)); err != nil {
+		return err
+	}
+	return s.touch(ctx)
+}

@@ -1,0 +1,174 @@
+package api
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"log/slog"
+	"net/http"
+	"path"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/inletdev/inlet/gen/api"
+	"github.com/inletdev/inlet/impl/auth"
+	"github.com/inletdev/inlet/impl/fault"
+)
+
+// An exchange is what is known of one request while it is answered.
+type exchange struct {
+	requestID string
+	pattern   string         // of the route; empty where none matched
+	op        *api.Operation // nil outside operations
+	caller    *auth.Caller   // nil until admitted
+	body      []byte         // of an operation, read whole and within its cap
+	fault     *fault.Fault   // what the client was told, if it was refused
+}
+
+type exchangeKey struct{}
+
+func exchangeOf(ctx context.Context) *exchange { return ctx.Value(exchangeKey{}).(*exchange) }
+
+// An Edge stands before every route. It gives a request its id, finds its route
+// and method, has the guard pass requests of operations, recovers from panics,
+// and writes one log line a request, which says nothing of headers, query, body
+// or path but the request id and the route: the rest may be personal.
+type Edge struct {
+	mux     *http.ServeMux
+	guard   *guard
+	log     *slog.Logger
+	metrics *metrics
+}
+
+func (e *Edge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	start := time.Now()
+	x := &exchange{requestID: requestID(r)}
+	out := &recorder{ResponseWriter: w}
+	out.Header().Set("X-Request-Id", x.requestID)
+	out.Header().Set("X-Content-Type-Options", "nosniff")
+	defer func() {
+		if p := recover(); p != nil {
+			if p == http.ErrAbortHandler {
+				panic(p)
+			}
+			e.log.Error("panic", "request_id", x.requestID, "route", x.pattern, "panic", p, "stack", string(debug.Stack()))
+			if out.status != 0 {
+				panic(http.ErrAbortHandler) // the answer has begun; a broken connection is all that can tell
+			}
+			e.refuse(out, x, fault.InternalError.New())
+		}
+		e.record(r, x, out, time.Since(start))
+	}()
+	e.route(out, r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x)), x)
+}
+
+func (e *Edge) route(w http.ResponseWriter, r *http.Request, x *exchange) {
+	// The mux would redirect a path that is not clean, to a place that the
+	// document does not know.
+	if r.URL.Path != path.Clean(r.URL.Path) {
+		e.refuse(w, x, fault.NotFound.New())
+		return
+	}
+	if _, x.pattern = e.mux.Handler(r); x.pattern == "" {
+		e.misroute(w, r, x)
+		return
+	}
+	if x.op = operations[x.pattern]; x.op != nil {
+		w.Header().Set("Cache-Control", "no-store")
+		if err := e.guard.pass(w, r, x); err != nil {
+			e.refuse(w, x, err)
+			return
+		}
+		r = r.WithContext(auth.WithCaller(r.Context(), x.caller))
+	}
+	e.mux.ServeHTTP(w, r)
+}
+
+// misroute answers what no route serves: 204 to OPTIONS and 405 to another
+// method where the path exists with some method, else 404.
+func (e *Edge) misroute(w http.ResponseWriter, r *http.Request, x *exchange) {
+	probe := *r
+	var allow []string
+	for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"} {
+		probe.Method = method
+		if _, pattern := e.mux.Handler(&probe); pattern != "" {
+			allow = append(allow, method)
+		}
+	}
+	if allow == nil {
+		e.refuse(w, x, fault.NotFound.New())
+		return
+	}
+	w.Header().Set("Allow", strings.Join(append(allow, "OPTIONS"), ", "))
+	if r.Method == http.MethodOptions {
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	e.refuse(w, x, fault.MethodNotAllowed.New())
+}
+
+func (e *Edge) refuse(w http.ResponseWriter, x *exchange, err error) {
+	x.fault = faultOf(x.op, err)
+	refuse(w, x.op, x.requestID, x.fault)
+}
+
+func (e *Edge) record(r *http.Request, x *exchange, out *recorder, took time.Duration) {
+	route := x.pattern
+	if route == "" {
+		route = "none"
+	}
+	e.metrics.observe(route, out.status, took)
+	attrs := []slog.Attr{
+		slog.String("request_id", x.requestID),
+		slog.String("route", route),
+		slog.Int("status", out.status),
+		slog.Float64("ms", float64(took.Microseconds())/1000),
+	}
+	if x.caller != nil {
+		attrs = append(attrs, slog.Int64("workspace", x.caller.Workspace), slog.Int64("key", x.caller.KeyID))
+	}
+	level := slog.LevelInfo
+	if x.fault != nil {
+		attrs = append(attrs, slog.String("code", x.fault.Code.Name))
+		if cause := errors.Unwrap(x.fault); cause != nil {
+			level = slog.LevelError
+			attrs = append(attrs, slog.String("cause", cause.Error()))
+		}
+	}
+	e.log.LogAttrs(r.Context(), level, "request", attrs...)
+}
+
+// requestID echoes the caller's own id of 1 to 128 visible ASCII characters, or
+// makes one.
+func requestID(r *http.Request) string {
+	if own := r.Header.Values("X-Request-Id"); len(own) == 1 && len(own[0]) >= 1 && len(own[0]) <= 128 &&
+		!slices.ContainsFunc([]byte(own[0]), func(c byte) bool { return c < 0x21 || c > 0x7e }) {
+		return own[0]
+	}
+	return "req_" + strings.ToLower(rand.Text())
+}
+
+// recorder notes the status of an answer.
+type recorder struct {
+	http.ResponseWriter
+	status int
+}
+
+func (r *recorder) WriteHeader(status int) {
+	if r.status == 0 {
+		r.status = status
+	}
+	r.ResponseWriter.WriteHeader(status)
+}
+
+func (r *recorder) Write(b []byte) (int, error) {
+	if r.status == 0 {
+		r.status = http.StatusOK
+	}
+	return r.ResponseWriter.Write(b)
+}
+
+// Unwrap lets http.ResponseController reach what lies below.
+func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }

@@ -1,0 +1,14 @@
+package api
+
+import (
+	"context"
+
+	"github.com/inletdev/inlet/gen/api"
+)
+
+// Motions serves the operations of the tag Motions.
+type Motions struct{}
+
+func (Motions) StartMotion(context.Context, api.StartMotionRequestObject) (api.StartMotionResponseObject, error) {
+	return nil, later()
+}

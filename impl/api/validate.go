@@ -1,0 +1,223 @@
+package api
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+
+	"github.com/inletdev/inlet/gen/api"
+	"github.com/inletdev/inlet/impl/fault"
+	"github.com/inletdev/inlet/impl/strictjson"
+	"github.com/inletdev/inlet/openapi"
+)
+
+// validators holds the document's own schemas of bodies and parameters,
+// compiled once, by their JSON pointer. Bodies of events are not among them:
+// impl/event parses those, and a test holds its parser to the same schema.
+type validators map[string]*jsonschema.Schema
+
+func newValidators() (validators, error) {
+	const document = "openapi.json"
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(openapi.JSON()))
+	if err != nil {
+		return nil, fmt.Errorf("document: %w", err)
+	}
+	compiler := jsonschema.NewCompiler()
+	compiler.DefaultDraft(jsonschema.Draft2020)
+	if err := compiler.AddResource(document, doc); err != nil {
+		return nil, fmt.Errorf("document: %w", err)
+	}
+	v := make(validators)
+	compile := func(pointer string) error {
+		if pointer == "" || v[pointer] != nil {
+			return nil
+		}
+		schema, err := compiler.Compile(document + "#" + pointer)
+		if err != nil {
+			return fmt.Errorf("document: schema %s: %w", pointer, err)
+		}
+		v[pointer] = schema
+		return nil
+	}
+	for _, op := range api.Operations {
+		if err := compile(op.BodySchema); err != nil {
+			return nil, err
+		}
+		for _, p := range op.Parameters {
+			if err := compile(p.Schema); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return v, nil
+}
+
+// body checks a body that the document has a schema for: strictly read JSON
+// first, then the schema. What it passes, the generated types decode.
+func (v validators) body(op *api.Operation, body []byte) error {
+	code := codeOf(op, http.StatusBadRequest)
+	if len(bytes.TrimSpace(body)) == 0 {
+		return code.Says("want a JSON object as the body")
+	}
+	if op.Tag == eventsTag {
+		return nil // impl/event reads these
+	}
+	if err := strictjson.Check(body); err != nil {
+		return code.At(err.Path, "%s", err.Message)
+	}
+	instance, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))
+	if err != nil {
+		return code.Says("want a body of JSON")
+	}
+	if violation := validate(v[op.BodySchema], instance); violation != nil {
+		return code.At(violation.path, "%s", violation.want)
+	}
+	return nil
+}
+
+// parameters checks headers and query. Path parameters name records: one that
+// is malformed names none, which the operation says in its turn.
+func (v validators) parameters(op *api.Operation, r *http.Request) error {
+	query := r.URL.Query()
+	for _, p := range op.Parameters {
+		code := codeOf(op, http.StatusBadRequest)
+		var values []string
+		switch p.In {
+		case "header":
+			values = r.Header.Values(p.Name)
+			if slices.Contains(op.Errors[http.StatusBadRequest], fault.IdempotencyKeyRequired.Name) {
+				code = fault.IdempotencyKeyRequired
+			}
+		case "query":
+			values = query[p.Name]
+		default:
+			continue
+		}
+		switch {
+		case len(values) == 0 && !p.Required:
+			continue
+		case len(values) == 0:
+			return code.At(p.Name, "%s is required", p.Name)
+		case len(values) > 1:
+			return code.At(p.Name, "want %s once, not %d times", p.Name, len(values))
+		}
+		schema := v[p.Schema]
+		var instance any = values[0]
+		if isInteger(schema) {
+			if n, err := strconv.ParseInt(values[0], 10, 64); err == nil && strconv.FormatInt(n, 10) == values[0] {
+				instance = n
+			}
+		}
+		if violation := validate(schema, instance); violation != nil {
+			return code.At(p.Name, "%s", violation.want)
+		}
+	}
+	return nil
+}
+
+func isInteger(s *jsonschema.Schema) bool {
+	for s.Ref != nil {
+		s = s.Ref
+	}
+	return s.Types != nil && slices.Contains(s.Types.ToStrings(), "integer")
+}
+
+// A violation is one place where an instance leaves its schema.
+type violation struct {
+	path string
+	want string
+}
+
+// validate gives the violation that comes first by path: the library reports
+// them in random order.
+func validate(schema *jsonschema.Schema, instance any) *violation {
+	var invalid *jsonschema.ValidationError
+	if err := schema.Validate(instance); !errors.As(err, &invalid) {
+		return nil
+	}
+	found := violationsOf(invalid)
+	slices.SortFunc(found, func(a, b violation) int {
+		return cmp.Or(cmp.Compare(a.path, b.path), cmp.Compare(a.want, b.want))
+	})
+	return &found[0]
+}
+
+func violationsOf(e *jsonschema.ValidationError) []violation {
+	switch k := e.ErrorKind.(type) {
+	case *kind.Required:
+		return violationsAt(e.InstanceLocation, k.Missing, "the field is required")
+	case *kind.AdditionalProperties:
+		return violationsAt(e.InstanceLocation, k.Properties, "no such field; compare its spelling with the reference")
+	}
+	if _, choice := e.ErrorKind.(*kind.OneOf); !choice && len(e.Causes) > 0 {
+		var all []violation
+		for _, cause := range e.Causes {
+			all = append(all, violationsOf(cause)...)
+		}
+		return all
+	}
+	return []violation{{pathOf(e.InstanceLocation), wantOf(e.ErrorKind)}}
+}
+
+func violationsAt(location, names []string, want string) []violation {
+	var all []violation
+	for _, name := range names {
+		all = append(all, violation{pathOf(append(slices.Clone(location), name)), want})
+	}
+	return all
+}
+
+// pathOf writes a location as clients see it: contactIds[3], company.domain.
+func pathOf(location []string) string {
+	var b strings.Builder
+	for _, step := range location {
+		if _, err := strconv.Atoi(step); err == nil {
+			b.WriteString("[" + step + "]")
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteByte('.')
+		}
+		b.WriteString(step)
+	}
+	return b.String()
+}
+
+// wantOf says what would be right, and never repeats what was sent.
+func wantOf(k jsonschema.ErrorKind) string {
+	switch k := k.(type) {
+	case *kind.Type:
+		return "want " + strings.Join(k.Want, " or ")
+	case *kind.Enum:
+		var names []string
+		for _, value := range k.Want {
+			names = append(names, fmt.Sprint(value))
+		}
+		return "want one of " + strings.Join(names, ", ")
+	case *kind.MinLength:
+		return fmt.Sprintf("want at least %d characters", k.Want)
+	case *kind.MaxLength:
+		return fmt.Sprintf("want at most %d characters", k.Want)
+	case *kind.Pattern:
+		return "want a value that matches " + k.Want
+	case *kind.Minimum:
+		return "want at least " + k.Want.RatString()
+	case *kind.Maximum:
+		return "want at most " + k.Want.RatString()
+	case *kind.MinItems:
+		return fmt.Sprintf("want at least %d entries", k.Want)
+	case *kind.MaxItems:
+		return fmt.Sprintf("want at most %d entries", k.Want)
+	case *kind.UniqueItems:
+		return "want no entry twice"
+	}
+	return "compare the value with the reference"
+}

@@ -1,0 +1,28 @@
+// Package impl is Inlet's server: what stands between the document in openapi/
+// and the database in db/.
+//
+//	cmd/inlet
+//	   │  settings, commands
+//	impl           every mount (server.go), every background job (jobs.go)
+//	   │
+//	transports     api: HTTP and JSON as the document says; they decide nothing
+//	   │
+//	domain         the interface's nouns: event, company, contact, workspace;
+//	   │           seed loads a file of them; they decide and speak no protocol
+//	foundations    fault (the error catalogue), auth, limit, strictjson, work
+//	   │
+//	db             SQL, and nothing but: it remembers
+//
+// Imports go down this picture and never up; a layer may be skipped. Only api
+// imports gen, only db imports sqlx and lib/pq, and transports do not import
+// each other.
+//
+// A request of an operation passes the edge (request id, route, method, panics,
+// log and metrics), the guard (credential, rate, scopes, headers and query,
+// size and type and content of the body), the generated strict server and its
+// handler. Handlers return errors; refuse.go renders them, all in one place.
+//
+// Everything is said once: routes, scopes, caps and codes in the document, from
+// which gen/api carries a table; statuses and meanings in fault/catalog.go;
+// numbers in limit/limits.go.
+package impl

@@ -1,0 +1,130 @@
+package event
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"strings"
+
+	"github.com/inletdev/inlet/db"
+	"github.com/inletdev/inlet/impl/fault"
+	"github.com/inletdev/inlet/impl/limit"
+)
+
+// eventType is what a workspace knows of one event name: its properties keep
+// the type they were first seen with.
+type eventType struct {
+	id         int64
+	blocked    bool
+	properties map[string]string
+}
+
+// registry holds the event types of a workspace as of one version. It is never
+// changed: a group of events writes into a draft of it.
+type registry struct {
+	version int64
+	types   map[string]eventType
+}
+
+func loadRegistry(ctx context.Context, d *db.DB, workspace int64) (registry, error) {
+	version, rows, err := d.EventTypes(ctx, workspace)
+	if err != nil {
+		return registry{}, err
+	}
+	r := registry{version: version, types: make(map[string]eventType, len(rows))}
+	for _, row := range rows {
+		r.types[row.Name] = eventType{id: row.ID, blocked: row.Status == "blocked", properties: row.Properties}
+	}
+	return r, nil
+}
+
+// draft is a registry together with what the events of a group would register.
+type draft struct {
+	registry
+	changed map[string]eventType
+}
+
+func (d *draft) find(name string) (eventType, bool) {
+	if t, ok := d.changed[name]; ok {
+		return t, true
+	}
+	t, ok := d.types[name]
+	return t, ok
+}
+
+// register checks an event's name and properties against the types seen before
+// it and adds what is new. It tells whether anything was.
+func (d *draft) register(e *Event) (id int64, added bool, err *fault.Fault) {
+	t, known := d.find(e.Name)
+	if !known {
+		n := len(d.types)
+		for name := range d.changed {
+			if _, old := d.types[name]; !old {
+				n++
+			}
+		}
+		if n >= limit.EventNames {
+			return 0, false, fault.EventTypeLimit.At("name",
+				"the workspace already has %d event names; use one of them", limit.EventNames)
+		}
+		t = eventType{id: int64(n) + 1}
+	}
+	fresh := 0
+	for _, p := range e.Properties {
+		if _, ok := t.properties[p.Key]; !ok {
+			fresh++
+		}
+	}
+	if len(t.properties)+fresh > limit.PropertyCount {
+		return 0, false, fault.TooManyProperties.At("properties",
+			"events of this name already have %d different properties and may have %d; this one adds %d",
+			len(t.properties), limit.PropertyCount, fresh)
+	}
+	for _, p := range e.Properties {
+		if first, ok := t.properties[p.Key]; ok && first != string(p.Type) {
+			return 0, false, fault.PropertyTypeMismatch.At("properties."+p.Key,
+				"want a %s, as when the property was first seen, not a %s", first, p.Type)
+		}
+	}
+	if known && fresh == 0 {
+		return t.id, false, nil
+	}
+	properties := maps.Clone(t.properties)
+	if properties == nil {
+		properties = make(map[string]string, fresh)
+	}
+	for _, p := range e.Properties {
+		properties[p.Key] = string(p.Type)
+	}
+	t.properties = properties
+	if d.changed == nil {
+		d.changed = make(map[string]eventType)
+	}
+	d.changed[e.Name] = t
+	return t.id, true, nil
+}
+
+// settled gives the registry once the draft was written, which raises the
+// version by one if it changed anything.
+func (d *draft) settled() registry {
+	if len(d.changed) == 0 {
+		return d.registry
+	}
+	types := maps.Clone(d.types)
+	maps.Copy(types, d.changed)
+	return registry{version: d.version + 1, types: types}
+}
+
+// Label gives the display name of a new event name.
+func Label(name string) string {
+	words := strings.ReplaceAll(name, "_", " ")
+	return strings.ToUpper(words[:1]) + words[1:]
+}
+
+func (t eventType) propertiesJSON() string {
+	raw, err := json.Marshal(t.properties)
+	if err != nil {
+		panic(err) // a map of strings always encodes
+	}
+	return string(raw)
+}

@@ -1,0 +1,421 @@
+package event
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/inletdev/inlet/db"
+	"github.com/inletdev/inlet/impl/contact"
+	"github.com/inletdev/inlet/impl/fault"
+)
+
+const (
+	groupEvents   = 2000             // a group stops taking offers once it has this many events
+	queuedOffers  = 4096             // a lane; beyond it requests are turned away
+	callTimeout   = 10 * time.Second // of one call to the database
+	offerAttempts = 8                // before an offer that finds its workspace changed each time is turned away
+	awayFor       = 5 * time.Second  // what a client is asked to wait while the database is away
+	busyFor       = time.Second      // and while the queue is full
+)
+
+// A Result is what became of one event of a request.
+type Result struct {
+	Status  Status
+	EventID string       // empty for a refused event
+	Fault   *fault.Fault // why the event was refused
+}
+
+// A Recorder is the one write path of events, whichever way they came.
+//
+// Events of concurrent requests are recorded together: a lane takes every
+// offer that is waiting, sends one statement, and gives each request its own
+// answers when that has committed. No timer is involved, so an idle server
+// answers after one commit and a busy one forms groups by itself. All offers
+// of a workspace go through one lane, which therefore keeps what it knows of
+// the workspace without a lock; the statement checks that knowledge under the
+// workspace's gate, where processes meet.
+type Recorder struct {
+	lanes []*lane
+	work  sync.WaitGroup
+
+	offering sync.RWMutex // read-locked while an offer enters its lane
+	closed   bool
+}
+
+// NewRecorder starts a recorder with so many lanes, each of which holds one
+// connection while it records. Close ends it.
+func NewRecorder(d *db.DB, lanes int) *Recorder {
+	r := &Recorder{}
+	for range lanes {
+		l := &lane{db: d, queue: make(chan *offer, queuedOffers), registries: make(map[int64]registry)}
+		r.lanes = append(r.lanes, l)
+		r.work.Go(l.run)
+	}
+	return r
+}
+
+// Close records what was offered and ends; what is offered from now on is
+// turned away.
+func (r *Recorder) Close() {
+	r.offering.Lock()
+	r.closed = true
+	r.offering.Unlock()
+	for _, l := range r.lanes {
+		close(l.queue)
+	}
+	r.work.Wait()
+}
+
+// Record records the events of one request, in order, and says what became of
+// each. An error means that nothing of the request was recorded, unless the
+// context ended: then it may have been. Faults: events_rate_limited,
+// events_unavailable, internal_error.
+func (r *Recorder) Record(ctx context.Context, workspace int64, events []Parsed) ([]Result, error) {
+	o := &offer{
+		ctx: ctx, workspace: workspace, events: events,
+		results: make([]Result, len(events)), done: make(chan struct{}),
+	}
+	for i := range events {
+		if events[i].Fault != nil {
+			o.results[i] = Result{Status: Refused, Fault: events[i].Fault}
+		}
+	}
+	if !r.offer(o) {
+		return nil, fault.EventsUnavailable.In(busyFor)
+	}
+	select {
+	case <-o.done:
+		return o.results, o.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// offer puts an offer into its workspace's lane, unless that is full or closed.
+func (r *Recorder) offer(o *offer) bool {
+	r.offering.RLock()
+	defer r.offering.RUnlock()
+	if r.closed {
+		return false
+	}
+	select {
+	case r.lanes[uint64(o.workspace)%uint64(len(r.lanes))].queue <- o:
+		return true
+	default:
+		return false
+	}
+}
+
+// An offer is one request on its way through a lane.
+type offer struct {
+	ctx       context.Context
+	workspace int64
+	events    []Parsed
+	results   []Result // unsettled where the status is zero
+	known     map[string]bool
+	counted   bool // against the workspace's minute and day
+	err       error
+	done      chan struct{}
+}
+
+func (o *offer) settle(err error) {
+	o.err = err
+	close(o.done)
+}
+
+type lane struct {
+	db         *db.DB
+	queue      chan *offer
+	registries map[int64]registry
+}
+
+func (l *lane) run() {
+	for first := range l.queue {
+		offers, events := []*offer{first}, len(first.events)
+		for waiting := true; waiting && events < groupEvents; {
+			select {
+			case o, ok := <-l.queue:
+				if waiting = ok; ok {
+					offers, events = append(offers, o), events+len(o.events)
+				}
+			default:
+				waiting = false
+			}
+		}
+		// A client that went away before its group left is not recorded.
+		offers = slices.DeleteFunc(offers, func(o *offer) bool { return o.ctx.Err() != nil })
+		slices.SortStableFunc(offers, func(a, b *offer) int { return cmp.Compare(a.workspace, b.workspace) })
+		l.record(offers)
+	}
+}
+
+// record settles every offer. Those whose workspace had changed since it was
+// last looked at are tried again.
+func (l *lane) record(offers []*offer) {
+	for range offerAttempts {
+		if len(offers) == 0 {
+			return
+		}
+		offers = l.try(offers)
+	}
+	for _, o := range offers {
+		o.settle(fault.EventsUnavailable.In(busyFor))
+	}
+}
+
+// recordEach settles offers one by one, where together they cannot be judged:
+// their workspace is at its limit, or one of them makes the group fail.
+func (l *lane) recordEach(offers []*offer) {
+	for i := range offers {
+		l.record(offers[i : i+1])
+	}
+}
+
+// try makes one call for all offers and gives back those to be tried again.
+func (l *lane) try(offers []*offer) (again []*offer) {
+	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	defer cancel()
+
+	g := group{now: l.db.Now()}
+	for len(offers) > 0 {
+		n := 1
+		for n < len(offers) && offers[n].workspace == offers[0].workspace {
+			n++
+		}
+		p := part{offers: offers[:n]}
+		offers = offers[n:]
+		known, ok := l.registries[p.workspace()]
+		if !ok {
+			var err error
+			if known, err = loadRegistry(ctx, l.db, p.workspace()); err != nil {
+				l.fail(p.offers, err)
+				continue
+			}
+			l.registries[p.workspace()] = known
+		}
+		p.draft.registry = known
+		g.add(p)
+	}
+	if len(g.parts) == 0 {
+		return nil
+	}
+
+	result, err := l.db.RecordEvents(ctx, &g.call)
+	if err != nil {
+		if all := g.offers(); len(all) > 1 && !errors.Is(err, db.ErrAway) {
+			l.recordEach(all)
+		} else {
+			l.fail(all, err)
+		}
+		return nil
+	}
+
+	for i := range g.parts {
+		p := &g.parts[i]
+		switch result.Verdicts[i] {
+		case db.GroupHeld:
+			l.registries[p.workspace()] = p.draft.settled()
+			again = append(again, p.settle(&result)...)
+		case db.GroupStale:
+			delete(l.registries, p.workspace())
+			again = append(again, p.offers...)
+		case db.GroupKnownID:
+			p.learn(&result)
+			again = append(again, p.offers...)
+		case db.GroupMinuteFull, db.GroupDayFull:
+			if len(p.offers) > 1 {
+				l.recordEach(p.offers)
+				continue
+			}
+			unit := time.Minute
+			if result.Verdicts[i] == db.GroupDayFull {
+				unit = 24 * time.Hour
+			}
+			p.offers[0].settle(fault.EventsRateLimited.In(unit - time.Duration(result.NowMS)*time.Millisecond%unit))
+		}
+	}
+	return again
+}
+
+func (l *lane) fail(offers []*offer, err error) {
+	for _, o := range offers {
+		if errors.Is(err, db.ErrAway) || errors.Is(err, context.DeadlineExceeded) {
+			f := fault.EventsUnavailable.Because(err)
+			f.RetryAfter = int(awayFor / time.Second)
+			o.settle(f)
+		} else {
+			o.settle(fault.InternalError.Because(err))
+		}
+	}
+}
+
+// A group is one call in the making: the parts of several workspaces.
+type group struct {
+	now   time.Time
+	parts []part
+	call  db.EventGroup
+}
+
+func (g *group) offers() []*offer {
+	var all []*offer
+	for i := range g.parts {
+		all = append(all, g.parts[i].offers...)
+	}
+	return all
+}
+
+// A part holds the offers of one workspace in a group.
+type part struct {
+	offers []*offer
+	draft  draft
+	slots  []slot // the events that were sent
+	echoes []echo // events with the id of one that was sent before them
+}
+
+func (p *part) workspace() int64 { return p.offers[0].workspace }
+
+type slot struct {
+	offer *offer
+	event int // position in the offer
+	sent  int // position in the call
+	fault *fault.Fault
+}
+
+type echo struct {
+	offer *offer
+	event int
+	of    int // position in the call
+}
+
+// add judges the unsettled events of a part, in order, and puts them into the
+// call.
+func (g *group) add(p part) {
+	c := &g.call
+	workspace := int64(len(g.parts) + 1)
+	count := 0
+	recorded := make(map[string]int) // ids to be recorded → position in the call
+	for _, o := range p.offers {
+		if !o.counted {
+			count += len(o.events)
+		}
+		for i := range o.events {
+			if o.results[i].Status != unsettled {
+				continue
+			}
+			e := &o.events[i].Event
+			if of, ok := recorded[e.ID]; ok {
+				p.echoes = append(p.echoes, echo{o, i, of})
+				continue
+			}
+			var (
+				mode  int64 = db.EventLookUp
+				match reference
+				id    int64
+				adds  bool
+				f     *fault.Fault
+			)
+			if !o.known[e.ID] {
+				if match, id, adds, f = p.draft.judge(e, g.now); f == nil {
+					recorded[e.ID] = len(c.ID)
+					mode = db.EventRecord
+					if adds {
+						mode = db.EventRegister
+					}
+				}
+			}
+			p.slots = append(p.slots, slot{o, i, len(c.ID), f})
+			c.Workspace = append(c.Workspace, workspace)
+			c.Mode = append(c.Mode, mode)
+			g.addEvent(e, match, id)
+		}
+	}
+	for name, t := range p.draft.changed {
+		c.TypeWorkspace = append(c.TypeWorkspace, workspace)
+		c.TypeID = append(c.TypeID, t.id)
+		c.TypeName = append(c.TypeName, name)
+		c.TypeLabel = append(c.TypeLabel, Label(name))
+		c.TypeProperties = append(c.TypeProperties, t.propertiesJSON())
+	}
+	c.Workspaces = append(c.Workspaces, p.workspace())
+	c.Versions = append(c.Versions, p.draft.version)
+	c.Counts = append(c.Counts, int64(count))
+	g.parts = append(g.parts, p)
+}
+
+func (g *group) addEvent(e *Event, match reference, typeID int64) {
+	c := &g.call
+	sum := sha256.Sum256([]byte(e.ID))
+	occurred := int64(0)
+	if !e.OccurredAt.IsZero() {
+		occurred = e.OccurredAt.UnixMilli()
+	}
+	properties := "{}"
+	if len(e.PropertiesJSON) > 0 {
+		properties = string(e.PropertiesJSON)
+	}
+	email := ""
+	if e.Contact.Email != "" {
+		email = contact.NormalizeEmail(e.Contact.Email)
+	}
+	c.IDHash = append(c.IDHash, hex.EncodeToString(sum[:16]))
+	c.ID = append(c.ID, e.ID)
+	c.Type = append(c.Type, typeID)
+	c.OccurredMS = append(c.OccurredMS, occurred)
+	c.CompanyID = append(c.CompanyID, e.Company.ID)
+	c.Domain = append(c.Domain, match.domain)
+	c.Registrable = append(c.Registrable, match.registrable)
+	c.ContactID = append(c.ContactID, e.Contact.ID)
+	c.Email = append(c.Email, email)
+	c.Visitor = append(c.Visitor, e.Visitor)
+	c.Properties = append(c.Properties, properties)
+}
+
+// settle gives every offer its answers, and back the offers that hold an event
+// believed to be recorded already whose 30 days have ended meanwhile.
+func (p *part) settle(r *db.EventGroupResult) (again []*offer) {
+	for _, s := range p.slots {
+		result := &s.offer.results[s.event]
+		switch {
+		case r.Statuses[s.sent] >= 0:
+			*result = Result{
+				Status:  statusOf(r.Statuses[s.sent]),
+				EventID: PublicID(p.workspace(), r.Numbers[s.sent]),
+			}
+		case s.fault != nil:
+			*result = Result{Status: Refused, Fault: s.fault}
+		default:
+			delete(s.offer.known, s.offer.events[s.event].ID)
+		}
+	}
+	for _, e := range p.echoes {
+		e.offer.results[e.event] = Result{Status: Duplicate, EventID: PublicID(p.workspace(), r.Numbers[e.of])}
+	}
+	for _, o := range p.offers {
+		o.counted = true
+		if slices.ContainsFunc(o.results, func(r Result) bool { return r.Status == unsettled }) {
+			again = append(again, o)
+		} else {
+			o.settle(nil)
+		}
+	}
+	return again
+}
+
+// learn notes which events were recorded before, so that the next try judges
+// the others without them.
+func (p *part) learn(r *db.EventGroupResult) {
+	for _, s := range p.slots {
+		if s.fault == nil && r.Statuses[s.sent] == db.EventDuplicate {
+			if s.offer.known == nil {
+				s.offer.known = make(map[string]bool)
+			}
+			s.offer.known[s.offer.events[s.event].ID] = true
+		}
+	}
+}

@@ -1,0 +1,35 @@
+// Package limit holds the limits of the interface: every number that a client
+// can run into, once.
+package limit
+
+import "time"
+
+// Requests.
+const (
+	KeyRequestsPerMinute       = 60  // of one key, unless the key has its own
+	WorkspaceRequestsPerMinute = 600 // of all service keys of a workspace together
+)
+
+// Events. Lengths count Unicode code points, sizes bytes.
+const (
+	EventIDLength       = 100
+	EventNameLength     = 48
+	EventAge            = 30 * 24 * time.Hour // occurred_at, back from receipt
+	EventAhead          = 5 * time.Minute     // occurred_at, ahead of receipt
+	VisitorIDLength     = 64
+	ContactEmailLength  = 320
+	CompanyDomainLength = 2048
+	PropertyCount       = 50 // of one event, and of all events of one name together
+	PropertyKeyLength   = 40
+	PropertyTextLength  = 512
+	PropertiesSize      = 4 << 10 // of the compact JSON of all properties
+	BatchEvents         = 100
+	EventNames          = 200                 // of one workspace
+	EventRetention      = 30 * 24 * time.Hour // how long an event is listed, waits for its visitor, and bars its id
+)
+
+// Whole numbers that identify records.
+const (
+	MinID = 1
+	MaxID = 1<<53 - 1 // the largest that every JSON reader holds exactly
+)

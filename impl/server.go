@@ -1,0 +1,103 @@
+package impl
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"runtime"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/inletdev/inlet/db"
+	"github.com/inletdev/inlet/impl/api"
+	"github.com/inletdev/inlet/impl/event"
+	"github.com/inletdev/inlet/impl/work"
+)
+
+// Limits of connections, against clients that are slow or never finish.
+const (
+	headerTimeout = 10 * time.Second // to send the headers
+	readTimeout   = 30 * time.Second // to send the body too
+	writeTimeout  = 60 * time.Second // from the headers to the end of the answer
+	idleTimeout   = 2 * time.Minute  // between requests of a connection
+	headerBytes   = 32 << 10
+	readyTimeout  = 2 * time.Second // for the database to say that it is there
+)
+
+// A Server is everything that `inlet serve` runs on one database.
+type Server struct {
+	http     *http.Server
+	metrics  http.Handler
+	recorder *event.Recorder
+	stopJobs func()
+}
+
+// NewServer builds the server and starts its background work. Close ends it.
+// Metrics are among its routes unless they have a listener of their own.
+func NewServer(d *db.DB, log *slog.Logger, ownMetrics bool) (*Server, error) {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	s := &Server{
+		metrics:  promhttp.HandlerFor(registry, promhttp.HandlerOpts{}),
+		recorder: event.NewRecorder(d, runtime.GOMAXPROCS(0)),
+	}
+
+	mux := http.NewServeMux()
+	edge, err := api.New(mux, d, s.recorder, log, registry)
+	if err != nil {
+		return nil, err
+	}
+	mux.HandleFunc("GET /livez", live)
+	mux.HandleFunc("GET /readyz", ready(d))
+	if !ownMetrics {
+		mux.Handle("GET /metrics", s.metrics)
+	}
+	s.http = &http.Server{
+		Handler:           edge,
+		ReadHeaderTimeout: headerTimeout,
+		ReadTimeout:       readTimeout,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    headerBytes,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	wait := work.Run(ctx, log, jobs(d))
+	s.stopJobs = func() { cancel(); wait() }
+	return s, nil
+}
+
+// HTTP is the server of the REST API; the caller gives it a listener.
+func (s *Server) HTTP() *http.Server { return s.http }
+
+// Metrics serves Prometheus metrics, for a listener of their own.
+func (s *Server) Metrics() http.Handler { return s.metrics }
+
+// Close ends the server in order: no new requests, answers to those in flight,
+// background work. The context bounds the wait for answers.
+func (s *Server) Close(ctx context.Context) error {
+	err := s.http.Shutdown(ctx)
+	s.recorder.Close()
+	s.stopJobs()
+	return err
+}
+
+// live says that the process runs, whatever else is wrong.
+func live(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("ok\n")) }
+
+// ready says whether requests would be served: the database answers.
+func ready(d *db.DB) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
+		defer cancel()
+		if d.Ping(ctx) != nil {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			w.Write([]byte("the database does not answer\n"))
+			return
+		}
+		w.Write([]byte("ok\n"))
+	}
+}

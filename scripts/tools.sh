@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# Sees to what the tests need beyond Go: a C compiler for the race detector and
+# PostgreSQL's own programs. Installs what is missing with the machine's package
+# manager, and says so.
+set -euo pipefail
+
+missing=()
+command -v cc >/dev/null || command -v gcc >/dev/null || missing+=(compiler)
+if [ -z "${INLET_TEST_DATABASE_URL:-}" ] && [ -z "${INLET_PG_BIN:-}" ] && ! command -v initdb >/dev/null &&
+	! compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null && ! compgen -G '/usr/pgsql-*/bin/initdb' >/dev/null &&
+	! compgen -G '/opt/homebrew/opt/postgresql*/bin/initdb' >/dev/null; then
+	missing+=(postgresql)
+fi
+[ ${#missing[@]} -eq 0 ] && exit 0
+
+sudo=()
+[ "$(id -u)" -eq 0 ] || sudo=(sudo)
+for what in "${missing[@]}"; do
+	echo "==> installing a missing prerequisite: $what"
+	if command -v apt-get >/dev/null; then
+		case $what in compiler) packages=(gcc libc6-dev) ;; postgresql) packages=(postgresql) ;; esac
+		"${sudo[@]}" apt-get update -qq
+		DEBIAN_FRONTEND=noninteractive "${sudo[@]}" apt-get install -y -qq "${packages[@]}"
+	elif command -v dnf >/dev/null; then
+		case $what in compiler) packages=(gcc glibc-devel) ;; postgresql) packages=(postgresql-server) ;; esac
+		"${sudo[@]}" dnf install -y -q "${packages[@]}"
+	elif command -v apk >/dev/null; then
+		case $what in compiler) packages=(gcc musl-dev) ;; postgresql) packages=(postgresql16) ;; esac
+		"${sudo[@]}" apk add -q "${packages[@]}"
+	elif command -v brew >/dev/null; then
+		case $what in compiler) packages=(gcc) ;; postgresql) packages=(postgresql@16) ;; esac
+		brew install -q "${packages[@]}"
+	else
+		echo "no known package manager found: install a C compiler and PostgreSQL 14 or newer by hand" >&2
+		exit 1
+	fi
+done

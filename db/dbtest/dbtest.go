@@ -44,8 +44,12 @@ var shared = sync.OnceValues(func() (string, error) {
 })
 
 // Main runs the tests of a binary and cleans up after them; TestMain calls it.
-func Main(m *testing.M) {
+// The functions run before the database goes.
+func Main(m *testing.M, before ...func()) {
 	code := m.Run()
+	for _, f := range before {
+		f()
+	}
 	if shared, err := sharedURL(); err == nil && shared != "" {
 		drop(shared)
 	}

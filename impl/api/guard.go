@@ -59,7 +59,11 @@ func (g *guard) pass(w http.ResponseWriter, r *http.Request, x *exchange) error 
 	if err := mediaType(r.Header, x.op); err != nil {
 		return err
 	}
-	return g.validators.body(x.op, x.body)
+	if x.body, err = g.validators.body(x.op, x.body); err != nil {
+		return err
+	}
+	r.Body = io.NopCloser(bytes.NewReader(x.body))
+	return nil
 }
 
 // setRate tells a preview credential where it stands.
@@ -70,7 +74,7 @@ func setRate(h http.Header, rate *auth.Rate) {
 }
 
 // readBody reads the body whole, so that its cap comes before its media type
-// and its content, and hands the operation the same bytes.
+// and its content.
 func readBody(w http.ResponseWriter, r *http.Request, op *api.Operation) ([]byte, error) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, op.MaxBody))
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
@@ -80,7 +84,6 @@ func readBody(w http.ResponseWriter, r *http.Request, op *api.Operation) ([]byte
 		// The client stopped sending: whatever is answered, it hardly hears it.
 		return nil, codeOf(op, http.StatusBadRequest).Says("the body ended before its announced length")
 	}
-	r.Body = io.NopCloser(bytes.NewReader(body))
 	return body, nil
 }
 

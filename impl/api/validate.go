@@ -3,8 +3,10 @@ package api
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"math/big"
 	"net/http"
 	"slices"
 	"strconv"
@@ -61,26 +63,57 @@ func newValidators() (validators, error) {
 }
 
 // body checks a body that the document has a schema for: strictly read JSON
-// first, then the schema. What it passes, the generated types decode.
-func (v validators) body(op *api.Operation, body []byte) error {
+// first, then the schema. What it gives back, the generated types decode: the
+// same body, its whole numbers written as such.
+func (v validators) body(op *api.Operation, body []byte) ([]byte, error) {
 	code := codeOf(op, http.StatusBadRequest)
 	if len(bytes.TrimSpace(body)) == 0 {
-		return code.Says("want a JSON object as the body")
+		return nil, code.Says("want a JSON object as the body")
 	}
 	if op.Tag == eventsTag {
-		return nil // impl/event reads these
+		return body, nil // impl/event reads these
 	}
 	if err := strictjson.Check(body); err != nil {
-		return code.At(err.Path, "%s", err.Message)
+		return nil, code.At(err.Path, "%s", err.Message)
 	}
 	instance, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))
 	if err != nil {
-		return code.Says("want a body of JSON")
+		return nil, code.Says("want a body of JSON")
 	}
 	if violation := validate(v[op.BodySchema], instance); violation != nil {
-		return code.At(violation.path, "%s", violation.want)
+		return nil, code.At(violation.path, "%s", violation.want)
 	}
-	return nil
+	if plain, changed := plainNumbers(instance); changed {
+		return json.Marshal(plain)
+	}
+	return body, nil
+}
+
+// plainNumbers writes whole numbers such as 12.0 and 1.2e1 as 12: they are
+// valid integers, which encoding/json refuses to decode into one.
+func plainNumbers(value any) (plain any, changed bool) {
+	switch v := value.(type) {
+	case json.Number:
+		if !strings.ContainsAny(v.String(), ".eE") {
+			return v, false
+		}
+		if exact, ok := new(big.Rat).SetString(v.String()); ok && exact.IsInt() {
+			return json.Number(exact.Num().String()), true
+		}
+	case []any:
+		for i, entry := range v {
+			p, c := plainNumbers(entry)
+			v[i], changed = p, changed || c
+		}
+		return v, changed
+	case map[string]any:
+		for key, entry := range v {
+			p, c := plainNumbers(entry)
+			v[key], changed = p, changed || c
+		}
+		return v, changed
+	}
+	return value, false
 }
 
 // parameters checks headers and query. Path parameters name records: one that
@@ -145,6 +178,9 @@ func validate(schema *jsonschema.Schema, instance any) *violation {
 	}
 	found := violationsOf(invalid)
 	slices.SortFunc(found, func(a, b violation) int {
+		if (a.path == "") != (b.path == "") {
+			return -cmp.Compare(a.path, b.path) // a field says more than none
+		}
 		return cmp.Or(cmp.Compare(a.path, b.path), cmp.Compare(a.want, b.want))
 	})
 	return &found[0]
@@ -218,6 +254,8 @@ func wantOf(k jsonschema.ErrorKind) string {
 		return fmt.Sprintf("want at most %d entries", k.Want)
 	case *kind.UniqueItems:
 		return "want no entry twice"
+	case *kind.Not:
+		return "want at least one of the fields of which the reference says so"
 	}
 	return "compare the value with the reference"
 }

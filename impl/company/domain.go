@@ -3,6 +3,7 @@ package company
 
 import (
 	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/net/idna"
 	"golang.org/x/net/publicsuffix"
@@ -28,7 +29,7 @@ const (
 // What it gives, it leaves as it is.
 func NormalizeDomain(s string) (string, bool) {
 	host := hostOf(strings.TrimSpace(s))
-	if len(host) > 4*longestHost { // as UTF-8; spares IDNA what cannot be right
+	if len(host) > 4*longestHost || !utf8.ValidString(host) { // spares IDNA what cannot be right
 		return "", false
 	}
 	if !isPlain(host) {

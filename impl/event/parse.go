@@ -401,6 +401,9 @@ func (p *parser) properties() (all []Property, compact string) {
 		}
 		p.room = append(p.room, property)
 	}
+	if p.broken != "" {
+		return nil, ""
+	}
 	if entries > limit.PropertyCount {
 		p.refuse(malformed, p.path(), "want at most %d entries, not %d", limit.PropertyCount, entries)
 	}

@@ -117,9 +117,9 @@ type offer struct {
 	ctx       context.Context
 	workspace int64
 	events    []Parsed
-	results   []Result // unsettled where the status is zero
-	known     map[string]bool
-	counted   bool // against the workspace's minute and day
+	results   []Result        // unsettled where the status is zero
+	known     map[string]bool // ids that an earlier try found recorded; shared within the workspace
+	counted   bool            // against the workspace's minute and day
 	err       error
 	done      chan struct{}
 }
@@ -407,15 +407,20 @@ func (p *part) settle(r *db.EventGroupResult) (again []*offer) {
 	return again
 }
 
-// learn notes which events were recorded before, so that the next try judges
-// the others without them.
+// learn notes which ids were recorded before, so that the next try judges the
+// other events without them. All offers of the workspace learn it at once: the
+// next one with the same id would only meet the same answer.
 func (p *part) learn(r *db.EventGroupResult) {
+	known := p.offers[0].known
+	if known == nil {
+		known = make(map[string]bool)
+	}
 	for _, s := range p.slots {
 		if s.fault == nil && r.Statuses[s.sent] == db.EventDuplicate {
-			if s.offer.known == nil {
-				s.offer.known = make(map[string]bool)
-			}
-			s.offer.known[s.offer.events[s.event].ID] = true
+			known[s.offer.events[s.event].ID] = true
 		}
+	}
+	for _, o := range p.offers {
+		o.known = known
 	}
 }

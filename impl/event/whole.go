@@ -13,7 +13,7 @@ func whole(literal string) (int64, bool) {
 		return 0, false
 	}
 	n, err := strconv.ParseInt(digits, 10, 64)
-	if literal[0] == '-' {
+	if strings.HasPrefix(literal, "-") {
 		n = -n
 	}
 	return n, err == nil

@@ -1,0 +1,411 @@
+package contract
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/inletdev/inlet/db/dbtest"
+	"github.com/inletdev/inlet/gen/api"
+	"github.com/inletdev/inlet/impl/auth"
+)
+
+// request gives a well-formed request of an operation.
+func request(op api.Operation) (path, body string, headers []string) {
+	path = strings.ReplaceAll(op.Path, "{id}", "1")
+	switch op.ID {
+	case "createLead", "createLeadAlias":
+		body = `{"email": "hank@globex.com"}`
+	case "startMotion":
+		body, headers = `{"companyId": 1}`, []string{"Idempotency-Key: k"}
+	case "createEvent":
+		body = `{"id": "e", "name": "signed_up", "company": {"domain": "globex.com"}}`
+	case "createEventBatch":
+		body = `{"events": [{"id": "e", "name": "signed_up", "company": {"domain": "globex.com"}}]}`
+	}
+	return path, body, headers
+}
+
+func expect(t *testing.T, a answer, status int, code, param string) {
+	t.Helper()
+	gotCode, gotParam := a.refusal()
+	if a.status != status || gotCode != code || gotParam != param {
+		t.Errorf("got %d %s at %q, want %d %s at %q\n%s", a.status, gotCode, gotParam, status, code, param, a.body)
+	}
+}
+
+func TestEveryOperationWantsACredential(t *testing.T) {
+	s, w := sharedServer(t), workspace(t)
+	mistyped := []byte(w.APIKeys["all"].Token)
+	mistyped[10] ^= 1
+	credentials := map[string]string{
+		"missing":            "",
+		"empty":              "Bearer ",
+		"another scheme":     "Basic " + w.APIKeys["all"].Token,
+		"no scheme":          w.APIKeys["all"].Token,
+		"mistyped":           "Bearer " + string(mistyped),
+		"unknown":            "Bearer " + auth.NewToken(auth.APIKey),
+		"two at once":        "Bearer " + w.APIKeys["all"].Token + " " + w.APIKeys["all"].Token,
+		"revoked":            "Bearer " + w.APIKeys["revoked"].Token,
+		"expired":            "Bearer " + w.APIKeys["expired"].Token,
+		"of a left owner":    "Bearer " + w.APIKeys["service_left"].Token,
+		"with a tail":        "Bearer " + w.APIKeys["all"].Token + ", x",
+		"unknown, of a kind": "Bearer " + auth.NewToken(auth.ServiceKey),
+	}
+	requestIDs := regexp.MustCompile(`"request_id":"[^"]*"`)
+	var first []byte
+	for _, op := range api.Operations {
+		path, body, headers := request(op)
+		for name, credential := range credentials {
+			a := s.send(t, op.Method, path, body, append(headers, "Authorization: "+credential)...)
+			expect(t, a, 401, "invalid_api_key", "")
+			if got := a.header.Get("WWW-Authenticate"); got != "Bearer" {
+				t.Errorf("%s, %s: WWW-Authenticate is %q", op.ID, name, got)
+			}
+			same := requestIDs.ReplaceAll(a.body, nil)
+			if first == nil {
+				first = same
+			}
+			if !bytes.Equal(same, first) {
+				t.Errorf("%s, %s: the body differs: %s", op.ID, name, a.body)
+			}
+		}
+	}
+}
+
+func TestTheCredentialIsReadFromItsHeaderAlone(t *testing.T) {
+	s, w := sharedServer(t), workspace(t)
+	token := w.APIKeys["all"].Token
+	for _, path := range []string{"/api/v1/events?access_token=" + token, "/api/v1/events?api_key=" + token} {
+		expect(t, s.send(t, "POST", path, `{"id":"e","name":"n","visitor":{"id":"v"}}`), 401, "invalid_api_key", "")
+	}
+	a := s.send(t, "POST", "/api/v1/events", `{"id":"e","name":"n","visitor":{"id":"v"}}`, "Authorization: bEARER "+token)
+	if a.status != 202 {
+		t.Errorf("the scheme in other letters answers %d", a.status)
+	}
+}
+
+func TestEveryMissingScopeIsNamed(t *testing.T) {
+	s, w := sharedServer(t), workspace(t)
+	for _, op := range api.Operations {
+		path, body, headers := request(op)
+		a := s.send(t, op.Method, path, body, append(headers, w.key("none"))...)
+		expect(t, a, 403, "forbidden_scope", "")
+		var got struct{ Scopes []string }
+		json.Unmarshal(a.body, &got)
+		if !slices.Equal(got.Scopes, op.Scopes) {
+			t.Errorf("%s names %v, want %v", op.ID, got.Scopes, op.Scopes)
+		}
+		want := `Bearer error="insufficient_scope", scope="` + strings.Join(op.Scopes, " ") + `"`
+		if got := a.header.Get("WWW-Authenticate"); got != want {
+			t.Errorf("%s: WWW-Authenticate is %s, want %s", op.ID, got, want)
+		}
+	}
+}
+
+func TestAKeySendsEventsOnlyWhileItsOwnerMay(t *testing.T) {
+	s, w := sharedServer(t), workspace(t)
+	const event = `{"id":"e","name":"n","visitor":{"id":"v"}}`
+	for _, ref := range []string{"ownerless", "member", "left"} {
+		expect(t, s.send(t, "POST", "/api/v1/events", event, w.key(ref)), 403, "forbidden_scope", "")
+		// The same key acts with what else is ticked on it.
+		expect(t, s.send(t, "POST", "/api/v1/leads", `{"name":"x"}`, w.key(ref)), 501, "not_implemented", "")
+	}
+	// A service key is narrowed to its owner's role in everything.
+	expect(t, s.send(t, "POST", "/api/v1/motions/1/start", `{"companyId":1}`, "Idempotency-Key: k", w.key("service_member")),
+		403, "forbidden_scope", "")
+	expect(t, s.send(t, "POST", "/api/v1/leads", `{"name":"x"}`, w.key("service_member")), 501, "not_implemented", "")
+}
+
+func TestNarrowingHoldsFromTheVeryNextRequestOnEveryProcess(t *testing.T) {
+	s, w := sharedServer(t), workspace(t)
+	other := start(t, dbtest.URL(t))
+	defer other.stop()
+	n := 0
+	both := func(ref string, status int) {
+		t.Helper()
+		for _, server := range []*server{s, other} {
+			n++
+			a := server.send(t, "POST", "/api/v1/events", fmt.Sprintf(`{"id":"e%d","name":"n","visitor":{"id":"v"}}`, n), w.key(ref))
+			if a.status != status {
+				t.Errorf("got %d, want %d: %s", a.status, status, a.body)
+			}
+		}
+	}
+	both("all", 202)
+	narrowed := "workspaces: [{slug: " + w.slug + ", roles: [{name: admin, scopes: [leads.manage]}]}]"
+	inlet(t, narrowed, "seed", "-")
+	both("all", 403)
+	inlet(t, strings.Replace(narrowed, "leads.manage", "events.send", 1), "seed", "-")
+	both("all", 202)
+	id := inlet(t, "", "key", "list", "--workspace", w.slug, "--json")
+	var keys []struct {
+		ID   int64
+		Name string
+	}
+	json.Unmarshal([]byte(id), &keys)
+	for _, k := range keys {
+		if k.Name == "all" {
+			inlet(t, "", "key", "revoke", strconv.FormatInt(k.ID, 10), "--workspace", w.slug)
+		}
+	}
+	both("all", 401)
+}
+
+func TestTheMinuteOfAKeyIsExactAcrossProcesses(t *testing.T) {
+	s := sharedServer(t)
+	other := start(t, dbtest.URL(t))
+	defer other.stop()
+	// A minute that ends during the test would start the count anew: then the
+	// test is done again.
+	for range 3 {
+		w := seed(t, strings.Replace(standard, "requests_per_minute: 2}", "requests_per_minute: 20}", 1))
+		var mu sync.Mutex
+		passed, refused, minutes := 0, 0, map[string]bool{}
+		var parallel sync.WaitGroup
+		for i := range 40 {
+			parallel.Go(func() {
+				a := []*server{s, other}[i%2].send(t, "POST", "/api/v1/events",
+					fmt.Sprintf(`{"id":"e%d","name":"n","visitor":{"id":"v"}}`, i), w.key("two"))
+				mu.Lock()
+				defer mu.Unlock()
+				minutes[a.header.Get("Date")[:len("Sat, 21 Nov 2026 03:08")]] = true
+				switch a.status {
+				case 202:
+					passed++
+				case 429:
+					refused++
+					expect(t, a, 429, "rate_limited", "")
+					wait, err := strconv.Atoi(a.header.Get("Retry-After"))
+					if err != nil || wait < 1 || wait > 60 || a.field("retry_after") != float64(wait) {
+						t.Errorf("Retry-After is %q, the body %s", a.header.Get("Retry-After"), a.body)
+					}
+				}
+			})
+		}
+		parallel.Wait()
+		if len(minutes) > 1 {
+			continue
+		}
+		if passed != 20 || refused != 20 {
+			t.Errorf("%d passed and %d were refused, want 20 and 20", passed, refused)
+		}
+		return
+	}
+	t.Error("no minute was long enough")
+}
+
+func TestServiceKeysAreToldTheirRateAndCanBeSwitchedOff(t *testing.T) {
+	s, w := sharedServer(t), workspace(t)
+	for want := 2; want >= 0; want-- {
+		a := s.send(t, "POST", "/api/v1/leads", `{"name":"x"}`, w.key("service"))
+		if a.status == 429 {
+			t.Fatalf("refused: %s", a.body)
+		}
+		// A new minute may begin in between, and the count with it.
+		if got := a.header.Get("RateLimit-Remaining"); a.header.Get("RateLimit-Limit") != "3" ||
+			got != strconv.Itoa(want) && got != "2" || a.header.Get("RateLimit-Reset") == "" {
+			t.Errorf("limit %s, remaining %s", a.header.Get("RateLimit-Limit"), got)
+		}
+	}
+	a := s.send(t, "POST", "/api/v1/leads", `{"name":"x"}`, w.key("service"))
+	if a.status == 429 && a.field("scope") != "credential" {
+		t.Errorf("the limit of the key is not named: %s", a.body)
+	}
+	if a := s.send(t, "POST", "/api/v1/leads", `{"name":"x"}`, w.key("all")); a.header.Get("RateLimit-Limit") != "" {
+		t.Error("an API key is told a rate")
+	}
+	inlet(t, "", "workspace", "set", w.slug, "--api=off")
+	expect(t, s.send(t, "POST", "/api/v1/leads", `{"name":"x"}`, w.key("service_member")), 403, "api_disabled", "")
+	expect(t, s.send(t, "POST", "/api/v1/leads", `{"name":"x"}`, w.key("all")), 501, "not_implemented", "")
+}
+
+func TestServiceKeysOfAWorkspaceShareALimit(t *testing.T) {
+	var file strings.Builder
+	file.WriteString(strings.Replace(standard, "    companies:", "      - {ref: s1, kind: service, owner: ada, scopes: [leads.manage], requests_per_minute: 1000}\n      - {ref: s2, kind: service, owner: ada, scopes: [leads.manage], requests_per_minute: 1000}\n    companies:", 1))
+	s := sharedServer(t)
+	for range 3 {
+		w := seed(t, file.String())
+		dates := map[string]bool{}
+		passed := 0
+		var last answer
+		for i := range 610 {
+			last = s.send(t, "POST", "/api/v1/leads", `{"name":"x"}`, w.key([]string{"s1", "s2"}[i%2]))
+			dates[last.header.Get("Date")[:22]] = true
+			if last.status == 501 {
+				passed++
+			}
+		}
+		if len(dates) > 1 {
+			continue
+		}
+		if passed != 600 || last.field("scope") != "organization" {
+			t.Errorf("%d passed, want 600; the last answer is %s", passed, last.body)
+		}
+		return
+	}
+	t.Skip("610 requests took longer than a minute, three times")
+}
+
+func TestAnUnknownPathIs404AndAnotherMethod405(t *testing.T) {
+	s := sharedServer(t)
+	for _, path := range []string{"/", "/api", "/api/v1", "/api/v1/", "/api/v1/nope", "/api/v1/events/", "//api/v1/events",
+		"/api/v1/../v1/events", "/api/v1/events/batch/x", "/api/v2/events", "/api/v1/motions//start"} {
+		expect(t, s.send(t, "GET", path, ""), 404, "not_found", "")
+	}
+	allow := map[string]string{
+		"/api/v1/events":          "GET, HEAD, POST, OPTIONS",
+		"/api/v1/events/batch":    "POST, OPTIONS",
+		"/api/v1/event-types":     "GET, HEAD, OPTIONS",
+		"/api/v1/leads":           "POST, OPTIONS",
+		"/api/v1/lead":            "POST, OPTIONS",
+		"/api/v1/motions/1/start": "POST, OPTIONS",
+	}
+	for path, want := range allow {
+		for _, method := range []string{"PUT", "PATCH", "DELETE", "TRACE", "OPTIONS"} {
+			r, _ := http.NewRequestWithContext(t.Context(), method, s.base+path, nil)
+			response, err := http.DefaultClient.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			response.Body.Close()
+			status := 405
+			if method == "OPTIONS" {
+				status = 204
+			}
+			if response.StatusCode != status || response.Header.Get("Allow") != want {
+				t.Errorf("%s %s: %d, Allow %q, want %d, %q", method, path, response.StatusCode, response.Header.Get("Allow"), status, want)
+			}
+			if response.Header.Get("Access-Control-Allow-Origin") != "" {
+				t.Errorf("%s %s is open to browsers", method, path)
+			}
+		}
+	}
+	if a := s.send(t, "HEAD", "/readyz", ""); a.status != 200 {
+		t.Errorf("HEAD answers %d", a.status)
+	}
+}
+
+func TestRequestIDsOfCallersAreEchoed(t *testing.T) {
+	s := sharedServer(t)
+	for id, echoed := range map[string]bool{
+		"my-id": true, strings.Repeat("x", 128): true, strings.Repeat("x", 129): false, "with space": false, "ü": false,
+	} {
+		a := s.send(t, "GET", "/api/v1/events", "", "X-Request-Id: "+id)
+		if (a.header.Get("X-Request-Id") == id) != echoed {
+			t.Errorf("%q comes back as %q", id, a.header.Get("X-Request-Id"))
+		}
+		if a.field("request_id") != a.header.Get("X-Request-Id") {
+			t.Errorf("the body has another id: %s", a.body)
+		}
+	}
+}
+
+func TestBodiesAreCappedThenTyped(t *testing.T) {
+	s, w := sharedServer(t), workspace(t)
+	for _, op := range api.Operations {
+		if op.MaxBody == 0 {
+			continue
+		}
+		path, body, headers := request(op)
+		headers = append(headers, w.key("all"))
+		tooLarge := "body_too_large"
+		if op.ID == "createEventBatch" {
+			tooLarge = "batch_too_large"
+		}
+		pad := func(n int64) string { return body + strings.Repeat(" ", int(n)-len(body)) }
+		// Size comes before type, type before content.
+		expect(t, s.send(t, "POST", path, pad(op.MaxBody+1), append(headers, "Content-Type: text/plain")...), 413, tooLarge, "")
+		if a := s.send(t, "POST", path, pad(op.MaxBody), headers...); a.status == 413 {
+			t.Errorf("%s refuses a body at its cap", op.ID)
+		}
+		for _, kind := range []string{"text/plain", "application/xml", "application/x-www-form-urlencoded", "json", "application/jsonp", "text/json"} {
+			expect(t, s.send(t, "POST", path, "", append(headers, "Content-Type: "+kind)...), 415, "unsupported_media_type", "")
+		}
+		expect(t, s.send(t, "POST", path, body, append(headers, "Content-Encoding: gzip")...), 415, "unsupported_media_type", "")
+		for _, kind := range []string{"", "application/json; charset=utf-8", "Application/JSON", "application/vnd.acme+json"} {
+			if a := s.send(t, "POST", path, body, append(headers, "Content-Type: "+kind)...); a.status == 415 {
+				t.Errorf("%s refuses Content-Type %q", op.ID, kind)
+			}
+		}
+		a := s.send(t, "POST", path, "", headers...)
+		if code, _ := a.refusal(); a.status != 400 || code == "internal_error" {
+			t.Errorf("%s answers no body with %d %s", op.ID, a.status, a.body)
+		}
+	}
+}
+
+func TestLaterOperationsSaySo(t *testing.T) {
+	s, w := sharedServer(t), workspace(t)
+	var later []string
+	for _, op := range api.Operations {
+		path, body, headers := request(op)
+		a := s.send(t, op.Method, path, body, append(headers, w.key("all"))...)
+		if code, _ := a.refusal(); code == "not_implemented" {
+			later = append(later, op.ID)
+		}
+		if slices.Contains(op.Errors[501], "not_implemented") != (a.status == 501) {
+			t.Errorf("%s answers %d, the document says otherwise", op.ID, a.status)
+		}
+	}
+	want := []string{"createLead", "createLeadAlias", "startMotion", "listEvents", "createEventBatch", "listEventTypes"}
+	if !slices.Equal(later, want) {
+		t.Errorf("later: %v, want %v", later, want)
+	}
+}
+
+func TestWholeNumbersMayBeWrittenAsFloats(t *testing.T) {
+	s, w := sharedServer(t), workspace(t)
+	for _, id := range []string{"12.0", "1.2e1", "1e3", "9007199254740991"} {
+		expect(t, s.send(t, "POST", "/api/v1/motions/1/start", `{"companyId": `+id+`, "contactIds": [1.0, 2]}`,
+			w.key("all"), "Idempotency-Key: k"), 501, "not_implemented", "")
+	}
+	for _, id := range []string{"0", "-1", "1.5", "9007199254740992", `"12"`, "null", "1e400", "1e-400"} {
+		expect(t, s.send(t, "POST", "/api/v1/motions/1/start", `{"companyId": `+id+`}`, w.key("all"), "Idempotency-Key: k"),
+			400, "invalid_request", "companyId")
+	}
+}
+
+func TestMotionStartChecksItsKeyBeforeItsBodyAndItsBodyBeforeItsMotion(t *testing.T) {
+	s, w := sharedServer(t), workspace(t)
+	for _, key := range []string{"", strings.Repeat("k", 101), "with space", "ü"} {
+		expect(t, s.send(t, "POST", "/api/v1/motions/x/start", `{`, w.key("all"), "Idempotency-Key: "+key),
+			400, "idempotency_key_required", "Idempotency-Key")
+	}
+	for body, param := range map[string]string{
+		`{}`:                                   "companyId",
+		`{"companyId":1,"x":2}`:                "x",
+		`{"companyId":1,"contactIds":3}`:       "contactIds",
+		`{"companyId":1,"contactIds":[1,1]}`:   "contactIds",
+		`{"companyId":1,"contactIds":[1,"2"]}`: "contactIds[1]",
+		`{"companyId":1,"companyId":2}`:        "companyId",
+		`[]`:                                   "",
+		`{"companyId":1,"contactIds":[` + strings.Repeat("1,", 50) + `1]}`: "contactIds",
+	} {
+		expect(t, s.send(t, "POST", "/api/v1/motions/x/start", body, w.key("all"), "Idempotency-Key: k"), 400, "invalid_request", param)
+	}
+	for _, id := range []string{"x", "1.5", "99999999999999999999"} {
+		expect(t, s.send(t, "POST", "/api/v1/motions/"+id+"/start", `{"companyId":1}`, w.key("all"), "Idempotency-Key: k"), 404, "motion_not_found", "")
+	}
+}
+
+func TestListsCheckTheirQuery(t *testing.T) {
+	s, w := sharedServer(t), workspace(t)
+	for query, param := range map[string]string{
+		"limit=0": "limit", "limit=101": "limit", "limit=x": "limit", "limit=": "limit", "limit=1.0": "limit",
+		"limit=1&limit=1": "limit", "limit=+1": "limit",
+		"status=pending_identity": "status", "status=": "status", "name=Bad": "name", "name=a&name=b": "name",
+		"cursor=a&cursor=b": "cursor",
+	} {
+		expect(t, s.send(t, "GET", "/api/v1/events?"+query, "", w.key("all")), 400, "invalid_body", param)
+	}
+	expect(t, s.send(t, "GET", "/api/v1/events?unknown=1&limit=100&name=a&status=unmatched", "", w.key("all")), 501, "not_implemented", "")
+	expect(t, s.send(t, "GET", "/api/v1/event-types?limit=1000", "", w.key("all")), 400, "invalid_body", "limit")
+}

@@ -205,8 +205,16 @@ func (c *cluster) start(ctx context.Context, log *slog.Logger, flags []string) e
 	}
 	flags = append([]string{"-k", c.sockets}, flags...)
 	log.Info("starting the private PostgreSQL", "database", c.data, "programs", bin)
-	return c.run(ctx, bin, "pg_ctl", "-D", c.data, "-l", filepath.Join(c.data, "log"), "-w", "-t", "60",
-		"-o", strings.Join(flags, " "), "start")
+	// A server that was killed leaves processes behind that hold on to its shared
+	// memory for a moment, and no other starts meanwhile.
+	for wait := 0; ; wait++ {
+		err := c.run(ctx, bin, "pg_ctl", "-D", c.data, "-l", filepath.Join(c.data, "log"), "-w", "-t", "60",
+			"-o", strings.Join(flags, " "), "start")
+		if err == nil || wait == 20 || ctx.Err() != nil {
+			return err
+		}
+		time.Sleep(250 * time.Millisecond)
+	}
 }
 
 // settings keep what was acknowledged safe, and wait for nobody on the network.

@@ -42,68 +42,73 @@ func Parse(body []byte) (Event, *fault.Fault) {
 // one. Faults of the whole body: batch_too_large for more than 100 events;
 // invalid_body, whose param is `events` or the unknown field beside it.
 func ParseBatch(body []byte) ([]Parsed, *fault.Fault) {
-	const events = "events"
 	p := parser{scanner: scanner{text: string(body)}}
 	var (
 		parsed []Parsed
 		count  int
-		batch  worst // of the body as a whole
 		given  bool
+		batch  worst // of the body as a whole
 	)
 	if p.peek() != '{' {
 		p.skip()
 		batch.refuse(malformed, "", wantObject)
 	} else {
-		for key := range p.members {
+		for key := range p.fields {
 			switch {
-			case key != events:
+			case key != "events":
 				p.skip()
 				batch.refuse(malformed, clip(key), noField)
 				continue
 			case given:
 				p.skip()
-				batch.refuse(malformed, events, twice)
+				batch.refuse(malformed, "events", twice)
 				continue
 			}
 			given = true
-			if p.peek() != '[' {
-				p.skip()
-				batch.refuse(malformed, events, "want an array of 1 to 100 events")
-				continue
+			if parsed, count = p.events(); count == 0 {
+				batch.refuse(malformed, "events", "want an array of 1 to %d events", limit.BatchEvents)
 			}
-			parsed = make([]Parsed, 0, min(limit.BatchEvents, len(body)/100+1))
-			for range p.elements {
-				if count++; count > limit.BatchEvents {
-					p.skip()
-					continue
-				}
-				p.worst = worst{}
-				e := p.event()
-				if p.fault != nil {
-					e = Event{ID: e.ID}
-				}
-				parsed = append(parsed, Parsed{Event: e, Fault: p.fault})
-			}
-			if count == 0 {
-				batch.refuse(malformed, events, "want 1 to 100 events, not none")
+			if p.broken != "" {
+				p.depth, p.field = 1, "events" // wherever inside it is
 			}
 		}
 		if !given {
-			batch.refuse(missing, events, required)
+			batch.refuse(missing, "events", required)
 		}
 	}
 	p.end()
 	switch {
 	case p.broken != "":
-		f := p.breakage()
-		if p.inField && count > 0 {
-			f.Param = events
-		}
-		return nil, f
+		return nil, p.breakage()
 	case count > limit.BatchEvents:
-		return nil, fault.BatchTooLarge.At(events, "want at most %d events, not %d", limit.BatchEvents, count)
+		return nil, fault.BatchTooLarge.At("events", "want at most %d events, not %d", limit.BatchEvents, count)
+	case batch.fault != nil:
+		return nil, batch.fault
 	}
-	return parsed, batch.fault
+	return parsed, nil
+}
+
+// events reads the array of a batch, of what is no array nothing. Events beyond
+// what a batch may hold are counted only.
+func (p *parser) events() (parsed []Parsed, count int) {
+	if p.peek() != '[' {
+		p.skip()
+		return nil, 0
+	}
+	parsed = make([]Parsed, 0, limit.BatchEvents)
+	for range p.elements {
+		if count++; count > limit.BatchEvents {
+			p.skip()
+			continue
+		}
+		p.worst = worst{}
+		e := p.event()
+		if p.fault != nil {
+			e = Event{ID: e.ID}
+		}
+		parsed = append(parsed, Parsed{Event: e, Fault: p.fault})
+	}
+	return parsed, count
 }
 
 // What is wrong with a field, the gravest first.
@@ -411,7 +416,7 @@ func (p *parser) properties() (all []Property, compact string) {
 	if p.spaced {
 		compact = withoutSpace(compact)
 	}
-	return p.room[first:len(p.room):len(p.room)], compact
+	return p.room[first:], compact
 }
 
 func (p *parser) property(key string) (property Property, ok bool) {

@@ -8,9 +8,12 @@ cd "$(dirname "$0")/.."
 started=$(mktemp)
 bin/inlet serve 2> >(tee "$started" >&2) &
 server=$!
+# Ctrl-C reaches the server too; wait for it either way.
 stop() {
-	trap - INT TERM
+	trap '' INT TERM
 	kill -TERM "$server" 2>/dev/null || true
+	wait "$server" || exit $?
+	exit 0
 }
 trap stop INT TERM
 trap 'rm -f "$started"' EXIT

@@ -33,7 +33,7 @@ const insertAPIKey = `
 func (s *Scope) CreateAPIKey(ctx context.Context, k APIKey) (int64, error) {
 	var id int64
 	if err := s.get(ctx, &id, insertAPIKey, k.Kind, k.Hash[:], k.Prefix, k.Last4, k.Name, k.Owner, k.Role,
-		pq.StringArray(k.Scopes), k.RequestsPerMinute, k.Test, timeOrNil(k.ExpiresAt), k.Revoked); err != nil {
+		texts(k.Scopes), k.RequestsPerMinute, k.Test, timeOrNil(k.ExpiresAt), k.Revoked); err != nil {
 		return 0, err
 	}
 	return id, s.touch(ctx)
@@ -46,7 +46,7 @@ const updateAPIKey = `
 
 // UpdateAPIKey changes everything but the credential, its kind and its role.
 func (s *Scope) UpdateAPIKey(ctx context.Context, id int64, k APIKey) error {
-	if _, err := s.exec(ctx, updateAPIKey, id, k.Name, k.Owner, pq.StringArray(k.Scopes), k.RequestsPerMinute,
+	if _, err := s.exec(ctx, updateAPIKey, id, k.Name, k.Owner, texts(k.Scopes), k.RequestsPerMinute,
 		k.Test, timeOrNil(k.ExpiresAt), k.Revoked); err != nil {
 		return err
 	}

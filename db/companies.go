@@ -2,8 +2,6 @@ package db
 
 import (
 	"context"
-
-	"github.com/lib/pq"
 )
 
 // A Company of a workspace. Domains are normalized.
@@ -48,7 +46,7 @@ func (s *Scope) SaveCompany(ctx context.Context, id int64, c Company) (int64, er
 	if c.Domain != "" {
 		domains = append([]string{c.Domain}, domains...)
 	}
-	if _, err := s.exec(ctx, deleteOtherDomains, id, pq.StringArray(domains)); err != nil {
+	if _, err := s.exec(ctx, deleteOtherDomains, id, texts(domains)); err != nil {
 		return 0, err
 	}
 	if _, err := s.exec(ctx, clearMainDomain, id, c.Domain); err != nil {

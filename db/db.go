@@ -215,3 +215,12 @@ func (s *Scope) exec(ctx context.Context, query string, args ...any) (int64, err
 	}
 	return result.RowsAffected()
 }
+
+// texts is an array of texts; of none it is empty, where pq makes a nil slice
+// null.
+func texts(all []string) pq.StringArray {
+	if all == nil {
+		return pq.StringArray{}
+	}
+	return all
+}

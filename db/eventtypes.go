@@ -47,7 +47,7 @@ func (d *DB) EventTypes(ctx context.Context, workspace int64) (version int64, ty
 	}
 	for _, row := range rows {
 		version = row.Version
-		if row.EventType.ID != 0 {
+		if row.ID != 0 {
 			types = append(types, row.EventType)
 		}
 	}

@@ -2,8 +2,6 @@ package db
 
 import (
 	"context"
-
-	"github.com/lib/pq"
 )
 
 const insertForm = `
@@ -15,10 +13,10 @@ const updateForm = `
 // SaveForm changes the form of this id, or adds one where it is zero.
 func (s *Scope) SaveForm(ctx context.Context, id int64, key, name string, fields []string) (int64, error) {
 	if id != 0 {
-		_, err := s.exec(ctx, updateForm, id, key, name, pq.StringArray(fields))
+		_, err := s.exec(ctx, updateForm, id, key, name, texts(fields))
 		return id, err
 	}
-	err := s.get(ctx, &id, insertForm, key, name, pq.StringArray(fields))
+	err := s.get(ctx, &id, insertForm, key, name, texts(fields))
 	return id, err
 }
 

@@ -2,8 +2,6 @@ package db
 
 import (
 	"context"
-
-	"github.com/lib/pq"
 )
 
 const insertSite = `
@@ -25,10 +23,10 @@ const insertSecret = `
 // the key.
 func (s *Scope) SaveSite(ctx context.Context, id int64, key, secret string, origins []string) (int64, error) {
 	if id == 0 {
-		if err := s.get(ctx, &id, insertSite, key, pq.StringArray(origins)); err != nil {
+		if err := s.get(ctx, &id, insertSite, key, texts(origins)); err != nil {
 			return 0, err
 		}
-	} else if _, err := s.exec(ctx, updateSite, id, key, pq.StringArray(origins)); err != nil {
+	} else if _, err := s.exec(ctx, updateSite, id, key, texts(origins)); err != nil {
 		return 0, err
 	}
 	if secret == "" {

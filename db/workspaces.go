@@ -3,8 +3,6 @@ package db
 import (
 	"context"
 	"time"
-
-	"github.com/lib/pq"
 )
 
 // A Workspace and its settings.
@@ -106,7 +104,7 @@ const upsertRole = `
 
 // SetRole says what a role holds from now on.
 func (s *Scope) SetRole(ctx context.Context, name string, scopes []string) error {
-	if _, err := s.exec(ctx, upsertRole, name, pq.StringArray(scopes)); err != nil {
+	if _, err := s.exec(ctx, upsertRole, name, texts(scopes)); err != nil {
 		return err
 	}
 	return s.touch(ctx)

@@ -39,7 +39,7 @@ func (c *serveCmd) Run() error {
 }
 
 func (c *serveCmd) serve(ctx context.Context, log *slog.Logger, d *db.DB) error {
-	listener, err := net.Listen("tcp", c.Listen)
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", c.Listen)
 	if err != nil {
 		return err
 	}

@@ -50,7 +50,7 @@ func (e *Edge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	out.Header().Set("X-Content-Type-Options", "nosniff")
 	defer func() {
 		if p := recover(); p != nil {
-			if p == http.ErrAbortHandler {
+			if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 				panic(p)
 			}
 			e.log.Error("panic", "request_id", x.requestID, "route", x.pattern, "panic", p, "stack", string(debug.Stack()))

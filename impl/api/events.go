@@ -13,8 +13,8 @@ type Events struct {
 	recorder *event.Recorder
 }
 
-// CreateEvent reads the body that the guard has read whole, not the request's
-// reader: the event's strings point into it.
+// CreateEvent reads the body that the guard has read whole; the request's
+// reader holds the same bytes again.
 func (s Events) CreateEvent(ctx context.Context, _ api.CreateEventRequestObject) (api.CreateEventResponseObject, error) {
 	e, fault := event.Parse(exchangeOf(ctx).body)
 	if fault != nil {
@@ -34,14 +34,17 @@ func (s Events) CreateEvent(ctx context.Context, _ api.CreateEventRequestObject)
 	}, nil
 }
 
-func (s Events) CreateEventBatch(context.Context, api.CreateEventBatchRequestObject) (api.CreateEventBatchResponseObject, error) {
+// CreateEventBatch records up to 100 events.
+func (Events) CreateEventBatch(context.Context, api.CreateEventBatchRequestObject) (api.CreateEventBatchResponseObject, error) {
 	return nil, later()
 }
 
-func (s Events) ListEvents(context.Context, api.ListEventsRequestObject) (api.ListEventsResponseObject, error) {
+// ListEvents lists events of the last 30 days.
+func (Events) ListEvents(context.Context, api.ListEventsRequestObject) (api.ListEventsResponseObject, error) {
 	return nil, later()
 }
 
-func (s Events) ListEventTypes(context.Context, api.ListEventTypesRequestObject) (api.ListEventTypesResponseObject, error) {
+// ListEventTypes lists event names.
+func (Events) ListEventTypes(context.Context, api.ListEventTypesRequestObject) (api.ListEventTypesResponseObject, error) {
 	return nil, later()
 }

@@ -35,7 +35,7 @@ func TestTokensCarryTheirChecksumAndAreToldFromMistypedOnes(t *testing.T) {
 			t.Errorf("%q passes", bad)
 		}
 	}
-	if NewToken(APIKey) == NewToken(APIKey) {
+	if other := NewToken(APIKey); other == token {
 		t.Error("two tokens are the same")
 	}
 }

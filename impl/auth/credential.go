@@ -12,6 +12,7 @@ import (
 // Kind says what a credential acts as.
 type Kind string
 
+// The kinds of credentials.
 const (
 	APIKey     Kind = "api"     // acts with the scopes ticked on it
 	ServiceKey Kind = "service" // acts as its owner, narrowed by the key's role and scopes

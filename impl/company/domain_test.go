@@ -11,7 +11,7 @@ func TestADomainIsTheSameHoweverItIsWritten(t *testing.T) {
 	for given, want := range map[string]string{
 		"globex.com":                            "globex.com",
 		"GLOBEX.com":                            "globex.com",
-		" globex.com\n":                         "globex.com",
+		" " + "globex.com" + "\n":               "globex.com",
 		"globex.com.":                           "globex.com",
 		"www.globex.com":                        "globex.com",
 		"WWW.Globex.COM":                        "globex.com",
@@ -39,6 +39,7 @@ func TestADomainIsTheSameHoweverItIsWritten(t *testing.T) {
 		"ｗｗｗ.ｇｌｏｂｅｘ.com":                        "globex.com",
 		"glo\u00adbex.com":                      "globex.com",
 		"r3---sn-4g5e6nez.googlevideo.com":      "r3---sn-4g5e6nez.googlevideo.com",
+		"r3---sn.bücher.example":                "r3---sn.xn--bcher-kva.example",
 		"3com.com":                              "3com.com",
 		"1.2.3.4.com":                           "1.2.3.4.com",
 		"163.com":                               "163.com",

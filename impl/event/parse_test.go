@@ -49,7 +49,8 @@ func TestWhatAnEventDoesNotSayIsZero(t *testing.T) {
 	}
 }
 
-// wrong gives an event with one field replaced, or added.
+// with gives an event with one field replaced, added, or left out where the
+// value is empty.
 func with(field, value string) string {
 	fields := []string{"id", "name", "company"}
 	values := map[string]string{"id": `"1"`, "name": `"a"`, "company": `{"id":1}`}

@@ -98,7 +98,8 @@ func lastRune(s string) (r rune, size int) {
 
 // beginsMailHost tells whether a text begins with a host name that mail could
 // go to: labels of letters, digits and hyphens with dots in between, one behind
-// a dot being of two letters or more, or in Punycode.
+// a dot being of two letters or more, or beginning with these and a hyphen, as
+// in Punycode or where the text goes on with a dash.
 func beginsMailHost(s string) bool {
 	before := ""
 	for n := 0; ; n++ {
@@ -116,11 +117,8 @@ func beginsMailHost(s string) bool {
 			end += size
 		}
 		label := s[:end]
-		if n > 0 {
-			top := count >= 2 && (letters == end || s[letters] == '-') || hasPrefixFold(label, "xn--")
-			if top && !(n == 1 && isScale(before) && isImage(label)) {
-				return true
-			}
+		if n > 0 && count >= 2 && (letters == end || s[letters] == '-') {
+			return n > 1 || !isScale(before) || !isImage(label)
 		}
 		if end == 0 || end == len(s) || s[end] != '.' {
 			return false
@@ -140,10 +138,6 @@ func isImage(extension string) bool {
 		return true
 	}
 	return false
-}
-
-func hasPrefixFold(s, prefix string) bool {
-	return len(s) >= len(prefix) && strings.EqualFold(s[:len(prefix)], prefix)
 }
 
 func isWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r) }

@@ -357,7 +357,7 @@ func (g *group) addEvent(e *Event, match reference, typeID int64) {
 	}
 	properties := "{}"
 	if len(e.PropertiesJSON) > 0 {
-		properties = string(e.PropertiesJSON)
+		properties = e.PropertiesJSON
 	}
 	email := ""
 	if e.Contact.Email != "" {

@@ -6,17 +6,17 @@ import (
 )
 
 // whole reads a JSON number that is a whole number, however it is written
-// (12, 12.0, 1.2e1), exactly. Numbers of more than 18 digits are none.
+// (12, 12.0, 1.2e1), exactly. Numbers beyond 64 bits are none.
 func whole(literal string) (int64, bool) {
 	digits, ok := wholeDigits(literal)
-	if !ok || len(digits) > 18 {
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if !ok || err != nil {
 		return 0, false
 	}
-	n, err := strconv.ParseInt(digits, 10, 64)
 	if strings.HasPrefix(literal, "-") {
 		n = -n
 	}
-	return n, err == nil
+	return n, true
 }
 
 // wholeDigits gives the digits of a whole number without its sign. Numbers of

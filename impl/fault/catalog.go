@@ -5,6 +5,7 @@ import "net/http"
 // Retry says what a client should do with the request that met a code.
 type Retry string
 
+// The classes of retries.
 const (
 	Never       Retry = "never"        // the same request will always be refused
 	AfterFix    Retry = "after_fix"    // change the request, the key or the workspace first

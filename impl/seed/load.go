@@ -168,7 +168,7 @@ func (l *loader) save(ctx context.Context, kind string, i int, ref string, do fu
 	id, err := do(before)
 	if errors.Is(err, db.ErrExists) {
 		l.at(fmt.Sprintf("%s.%s[%d]", l.path, kind, i), "another record has its domain, e-mail address, token or public key")
-		return 0, l.problems.err()
+		return 0, l.err()
 	}
 	if err != nil || before != 0 {
 		return id, err

@@ -17,15 +17,6 @@ import (
 	"github.com/inletdev/inlet/openapi"
 )
 
-// document is as much of OpenAPI as the table needs. Paths and methods keep
-// the order in which they were written.
-type document struct {
-	Paths      yaml.MapSlice
-	Components struct {
-		Parameters map[string]parameter
-	}
-}
-
 type operation struct {
 	OperationID  string              `json:"operationId"`
 	Tags         []string            `json:"tags"`
@@ -130,7 +121,9 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	os.Stdout.Write(source)
+	if _, err := os.Stdout.Write(source); err != nil {
+		log.Fatal(err)
+	}
 }
 
 func read(source, asJSON []byte) ([]operation, error) {

@@ -32,13 +32,15 @@ lint: ## Check style and common mistakes
 .PHONY: generate
 generate: ## Write gen/ from the document and the golden files from the code
 	scripts/generate.sh
-	go test ./db ./impl/... -run 'Golden' -update
+	go test ./db -run Golden -update
 
 .PHONY: verify
 verify: ## Fail when a generated or golden file is stale
 	@echo "==> generated files are what the document says"
 	scripts/generate.sh
 	@git diff --exit-code --stat -- gen || { echo 'gen/ is stale: run make generate and commit the result'; exit 1; }
+	@echo "==> golden files are what the code makes"
+	go test ./db -run Golden
 
 .PHONY: tools
 tools: ## Install what building and testing need beyond Go: a C compiler and PostgreSQL

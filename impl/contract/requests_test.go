@@ -227,6 +227,31 @@ func TestServiceKeysAreToldTheirRateAndCanBeSwitchedOff(t *testing.T) {
 	expect(t, s.send(t, "POST", "/api/v1/leads", `{"name":"x"}`, w.key("all")), 501, "not_implemented", "")
 }
 
+func TestRateAndSwitchComeBeforeTheScopesOfEveryOperation(t *testing.T) {
+	s, w := sharedServer(t), workspace(t)
+	for _, op := range api.Operations {
+		path, body, headers := request(op)
+		// The key may send two requests a minute, and has the scope of events
+		// only.
+		var a answer
+		for range 6 {
+			if a = s.send(t, op.Method, path, body, append(headers, w.key("two"))...); a.status == 429 {
+				break
+			}
+		}
+		expect(t, a, 429, "rate_limited", "")
+	}
+	inlet(t, "", "workspace", "set", w.slug, "--api=off")
+	for _, op := range api.Operations {
+		path, body, headers := request(op)
+		a := s.send(t, op.Method, path, body, append(headers, w.key("service_member"))...)
+		expect(t, a, 403, "api_disabled", "")
+		if a.header.Get("WWW-Authenticate") != "" {
+			t.Errorf("%s challenges: %s", op.ID, a.header.Get("WWW-Authenticate"))
+		}
+	}
+}
+
 func TestServiceKeysOfAWorkspaceShareALimit(t *testing.T) {
 	var file strings.Builder
 	file.WriteString(strings.Replace(standard, "    companies:", "      - {ref: s1, kind: service, owner: ada, scopes: [leads.manage], requests_per_minute: 1000}\n      - {ref: s2, kind: service, owner: ada, scopes: [leads.manage], requests_per_minute: 1000}\n    companies:", 1))

@@ -6,6 +6,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -121,11 +123,12 @@ type offer struct {
 	known     map[string]bool // ids that an earlier try found recorded; shared within the workspace
 	counted   bool            // against the workspace's minute and day
 	err       error
+	settled   bool // the lane's own note; others wait for done
 	done      chan struct{}
 }
 
 func (o *offer) settle(err error) {
-	o.err = err
+	o.err, o.settled = err, true
 	close(o.done)
 }
 
@@ -151,8 +154,24 @@ func (l *lane) run() {
 		// A client that went away before its group left is not recorded.
 		offers = slices.DeleteFunc(offers, func(o *offer) bool { return o.ctx.Err() != nil })
 		slices.SortStableFunc(offers, func(a, b *offer) int { return cmp.Compare(a.workspace, b.workspace) })
-		l.record(offers)
+		l.recordGroup(offers)
 	}
+}
+
+// recordGroup settles every offer, come what may: a panic would otherwise end
+// the process and, with it, the requests of everybody.
+func (l *lane) recordGroup(offers []*offer) {
+	defer func() {
+		if p := recover(); p != nil {
+			clear(l.registries)
+			for _, o := range offers {
+				if !o.settled {
+					o.settle(fault.InternalError.Because(fmt.Errorf("panic: %v\n%s", p, debug.Stack())))
+				}
+			}
+		}
+	}()
+	l.record(offers)
 }
 
 // record settles every offer. Those whose workspace had changed since it was

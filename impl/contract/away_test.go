@@ -1,0 +1,165 @@
+package contract
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/inletdev/inlet/db"
+	"github.com/inletdev/inlet/db/dbtest"
+	"github.com/inletdev/inlet/gen/api"
+	"github.com/inletdev/inlet/impl/auth"
+)
+
+// ownDatabase starts a PostgreSQL of the test's own, which it may stop.
+func ownDatabase(t *testing.T) (dir string, e *db.Embedded) {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "inlet-away")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	dir = filepath.Join(dir, "data")
+	return dir, startDatabase(t, dir)
+}
+
+func startDatabase(t *testing.T, dir string) *db.Embedded {
+	t.Helper()
+	e, err := db.StartEmbedded(t.Context(), dir, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func TestWhileTheDatabaseIsAwayTheServerSaysSoAndItRecoversByItself(t *testing.T) {
+	dir, e := ownDatabase(t)
+	s := start(t, e.URL())
+	defer s.stop()
+
+	key := newKey(t, e)
+	send := func(i int) answer {
+		return s.send(t, "POST", "/api/v1/events", fmt.Sprintf(`{"id":"e%d","name":"n","visitor":{"id":"v"}}`, i), key)
+	}
+	if a := send(1); a.status != 202 {
+		t.Fatalf("%s", a.body)
+	}
+
+	if err := e.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		a := send(2 + i)
+		expect(t, a, 503, "events_unavailable", "")
+		if wait, err := strconv.Atoi(a.header.Get("Retry-After")); err != nil || wait < 1 {
+			t.Errorf("Retry-After is %q", a.header.Get("Retry-After"))
+		}
+	}
+	expect(t, s.send(t, "POST", "/api/v1/leads", `{"name":"x"}`, key), 503, "service_unavailable", "")
+	expect(t, s.send(t, "POST", "/api/v1/lead", `{"name":"x"}`, key), 503, "service_unavailable", "")
+	expect(t, s.send(t, "POST", "/api/v1/motions/1/start", `{"companyId":1}`, key, "Idempotency-Key: k"), 503, "service_unavailable", "")
+	expect(t, s.send(t, "GET", "/api/v1/events", "", key), 503, "events_unavailable", "")
+	expect(t, s.send(t, "GET", "/api/v1/event-types", "", key), 503, "events_unavailable", "")
+	expect(t, s.send(t, "POST", "/api/v1/events/batch", `{"events":[]}`, key), 503, "events_unavailable", "")
+	if a := s.send(t, "GET", "/readyz", ""); a.status != 503 {
+		t.Errorf("readyz answers %d", a.status)
+	}
+	if a := s.send(t, "GET", "/livez", ""); a.status != 200 {
+		t.Errorf("livez answers %d", a.status)
+	}
+
+	e = startDatabase(t, dir)
+	defer e.Stop()
+	if a := send(1); a.status != 202 || a.field("status") != "duplicate" {
+		t.Errorf("what was recorded is %d %s", a.status, a.body)
+	}
+	if a := send(2); a.status != 202 || a.field("status") != "pending_identity" {
+		t.Errorf("what was turned away is %d %s", a.status, a.body)
+	}
+	if a := s.send(t, "GET", "/readyz", ""); a.status != 200 {
+		t.Errorf("readyz answers %d", a.status)
+	}
+}
+
+func TestSIGTERMEndsTheServerInTimeAndWithSuccess(t *testing.T) {
+	_, e := ownDatabase(t)
+	defer e.Stop()
+	s := start(t, e.URL())
+	begun := time.Now()
+	if err := s.stop(); err != nil {
+		t.Errorf("it ends with %v", err)
+	}
+	if took := time.Since(begun); took > 10*time.Second {
+		t.Errorf("it takes %v, which is over its limit of 10 s", took)
+	}
+}
+
+// newKey makes a workspace with a key that may do everything, and gives its
+// header.
+func newKey(t *testing.T, e *db.Embedded) string {
+	t.Helper()
+	d, err := db.Open(t.Context(), db.Config{URL: e.URL()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	token := auth.NewToken(auth.APIKey)
+	credential, _ := auth.ParseToken(token)
+	if err := d.Across(t.Context(), func(tx *db.Tx) error {
+		id, err := tx.CreateWorkspace(t.Context(), "away", "Away", map[string][]string{"admin": auth.Scopes()})
+		if err != nil {
+			return err
+		}
+		scope := tx.Scope(id)
+		owner, err := scope.SavePerson(t.Context(), 0, db.Person{Email: "a@away.example", Name: "A", Role: "admin"})
+		if err != nil {
+			return err
+		}
+		_, err = scope.CreateAPIKey(t.Context(), db.APIKey{
+			Kind: "api", Hash: credential.Hash, Prefix: "amp_", Last4: credential.Last4, Name: "k", Owner: owner,
+			Scopes: []string{"events.send", "leads.manage", "motions.start"}, RequestsPerMinute: 1000,
+		})
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return "Authorization: Bearer " + token
+}
+
+func TestAFailureOfTheServerTellsNothingOfItsInside(t *testing.T) {
+	_, e := ownDatabase(t)
+	defer e.Stop()
+	s := start(t, e.URL())
+	defer s.stop()
+	key := newKey(t, e)
+	silent := func(a answer) {
+		t.Helper()
+		for _, inside := range []string{"pq:", "relation", "visitors", "api_keys", "42P01", "sql"} {
+			if strings.Contains(string(a.body), inside) {
+				t.Errorf("%q is told: %s", inside, a.body)
+			}
+		}
+	}
+	dbtest.Exec(t, e.URL(), `alter table visitors rename to gone`)
+	a := s.send(t, "POST", "/api/v1/events", `{"id":"e","name":"n","visitor":{"id":"v"}}`, key)
+	expect(t, a, 500, "internal_error", "")
+	silent(a)
+	if !strings.Contains(s.log.String(), "visitors") {
+		t.Error("the log does not tell it either")
+	}
+	dbtest.Exec(t, e.URL(), `alter table api_keys rename to gone_too`)
+	for _, op := range api.Operations {
+		path, body, headers := request(op)
+		a := s.send(t, op.Method, path, body, append(headers, key)...)
+		expect(t, a, 500, op.Errors[500][0], "")
+		silent(a)
+	}
+}

@@ -118,7 +118,7 @@ func fetchPostgres(c *cluster, log *slog.Logger) (string, error) {
 	if hasPrograms(bin) {
 		return bin, nil
 	}
-	log.Info("no PostgreSQL on this machine; fetching one, once", "version", string(fetched), "into", home)
+	log.Warn("no PostgreSQL on this machine; fetching one, once", "version", string(fetched), "into", home)
 	scratch, err := os.MkdirTemp("", "inlet-fetch")
 	if err != nil {
 		return "", err

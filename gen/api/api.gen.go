@@ -2039,22 +2039,6 @@ func (response CreateEventBatch500JSONResponse) VisitCreateEventBatchResponse(w 
 	return err
 }
 
-type CreateEventBatch501JSONResponse struct {
-	EventNotImplementedJSONResponse
-}
-
-func (response CreateEventBatch501JSONResponse) VisitCreateEventBatchResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(501)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
 type CreateEventBatch503JSONResponse struct{ EventsUnavailableJSONResponse }
 
 func (response CreateEventBatch503JSONResponse) VisitCreateEventBatchResponse(w http.ResponseWriter) error {

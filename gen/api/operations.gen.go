@@ -178,7 +178,6 @@ var Operations = []Operation{
 			415: []string{"unsupported_media_type"},
 			429: []string{"rate_limited", "events_rate_limited", "ingest_backlogged"},
 			500: []string{"internal_error"},
-			501: []string{"not_implemented"},
 			503: []string{"events_unavailable"},
 		},
 		ResultErrors: []string{"invalid_body", "invalid_request", "event_too_old", "event_in_future", "event_blocked", "pii_property", "pii_value", "property_type_mismatch", "too_many_properties", "event_type_limit"},

@@ -2727,14 +2727,6 @@ type CreateEventBatchResponse500Headers struct {
 	XRequestId         RequestID
 }
 
-// CreateEventBatchResponse501Headers the declared response headers of an HTTP 501 response for CreateEventBatch
-type CreateEventBatchResponse501Headers struct {
-	RateLimitLimit     *int32
-	RateLimitRemaining *int32
-	RateLimitReset     *int32
-	XRequestId         RequestID
-}
-
 // CreateEventBatchResponse503Headers the declared response headers of an HTTP 503 response for CreateEventBatch
 type CreateEventBatchResponse503Headers struct {
 	RateLimitLimit     *int32
@@ -2763,8 +2755,6 @@ type CreateEventBatchResponse struct {
 	JSON429 *EventsLimited
 	// JSON500 the response for an HTTP 500 `application/json` response
 	JSON500 *EventInternalError
-	// JSON501 the response for an HTTP 501 `application/json` response
-	JSON501 *EventNotImplemented
 	// JSON503 the response for an HTTP 503 `application/json` response
 	JSON503 *EventsUnavailable
 	// Headers202 the parsed response headers for an HTTP 202 response
@@ -2783,8 +2773,6 @@ type CreateEventBatchResponse struct {
 	Headers429 *CreateEventBatchResponse429Headers
 	// Headers500 the parsed response headers for an HTTP 500 response
 	Headers500 *CreateEventBatchResponse500Headers
-	// Headers501 the parsed response headers for an HTTP 501 response
-	Headers501 *CreateEventBatchResponse501Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
 	Headers503 *CreateEventBatchResponse503Headers
 }
@@ -2827,11 +2815,6 @@ func (r CreateEventBatchResponse) GetJSON429() *EventsLimited {
 // GetJSON500 returns the response for an HTTP 500 `application/json` response
 func (r CreateEventBatchResponse) GetJSON500() *EventInternalError {
 	return r.JSON500
-}
-
-// GetJSON501 returns the response for an HTTP 501 `application/json` response
-func (r CreateEventBatchResponse) GetJSON501() *EventNotImplemented {
-	return r.JSON501
 }
 
 // GetJSON503 returns the response for an HTTP 503 `application/json` response
@@ -5014,13 +4997,6 @@ func ParseCreateEventBatchResponse(rsp *http.Response) (*CreateEventBatchRespons
 		}
 		response.JSON500 = &dest
 
-	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 501:
-		var dest EventNotImplemented
-		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
-			return nil, err
-		}
-		response.JSON501 = &dest
-
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
 		var dest EventsUnavailable
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -5300,37 +5276,6 @@ func ParseCreateEventBatchResponse(rsp *http.Response) (*CreateEventBatchRespons
 			headers.XRequestId = value
 		}
 		response.Headers500 = &headers
-	case rsp.StatusCode == 501:
-		var headers CreateEventBatchResponse501Headers
-		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
-			var value int32
-			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
-				return nil, err
-			}
-			headers.RateLimitLimit = &value
-		}
-		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
-			var value int32
-			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
-				return nil, err
-			}
-			headers.RateLimitRemaining = &value
-		}
-		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
-			var value int32
-			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
-				return nil, err
-			}
-			headers.RateLimitReset = &value
-		}
-		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
-			var value RequestID
-			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
-				return nil, err
-			}
-			headers.XRequestId = value
-		}
-		response.Headers501 = &headers
 	case rsp.StatusCode == 503:
 		var headers CreateEventBatchResponse503Headers
 		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {

@@ -3,6 +3,8 @@ package api
 import (
 	"context"
 
+	"github.com/oapi-codegen/nullable"
+
 	"github.com/inletdev/inlet/gen/api"
 	"github.com/inletdev/inlet/impl/auth"
 	"github.com/inletdev/inlet/impl/event"
@@ -34,9 +36,39 @@ func (s Events) CreateEvent(ctx context.Context, _ api.CreateEventRequestObject)
 	}, nil
 }
 
-// CreateEventBatch records up to 100 events.
-func (Events) CreateEventBatch(context.Context, api.CreateEventBatchRequestObject) (api.CreateEventBatchResponseObject, error) {
-	return nil, later()
+// CreateEventBatch records up to 100 events and says what became of each.
+func (s Events) CreateEventBatch(ctx context.Context, _ api.CreateEventBatchRequestObject) (api.CreateEventBatchResponseObject, error) {
+	events, fault := event.ParseBatch(exchangeOf(ctx).body)
+	if fault != nil {
+		return nil, fault
+	}
+	results, err := s.recorder.Record(ctx, auth.CallerOf(ctx).Workspace, events)
+	if err != nil {
+		return nil, err
+	}
+	receipt := api.CreateEventBatch202JSONResponse{Results: make([]api.EventResult, len(results))}
+	counts := map[event.Status]*api.EventCount{
+		event.Accepted:        &receipt.Accepted,
+		event.Duplicate:       &receipt.Duplicate,
+		event.Unmatched:       &receipt.Unmatched,
+		event.PendingIdentity: &receipt.PendingIdentity,
+		event.Refused:         &receipt.Refused,
+	}
+	for i, r := range results {
+		*counts[r.Status]++
+		entry := api.EventResult{Id: nullable.NewNullNullable[string](), Status: r.Status.String()}
+		if id := events[i].ID; id != "" {
+			entry.Id.Set(id)
+		}
+		if r.Fault != nil {
+			detail := errorOf(r.Fault)
+			entry.Error = &detail
+		} else {
+			entry.EventId = &r.EventID
+		}
+		receipt.Results[i] = entry
+	}
+	return receipt, nil
 }
 
 // ListEvents lists events of the last 30 days.

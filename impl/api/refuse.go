@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/oapi-codegen/nullable"
+
 	"github.com/inletdev/inlet/db"
 	"github.com/inletdev/inlet/gen/api"
 	"github.com/inletdev/inlet/impl/fault"
@@ -28,17 +30,6 @@ type generalBody struct {
 	RetryAfter int      `json:"retry_after,omitempty"`
 	Scope      string   `json:"scope,omitempty"`
 	LeadID     int64    `json:"lead_id,omitempty"`
-}
-
-// eventBody is the error shape of what an event route decides.
-type eventBody struct {
-	Error eventError `json:"error"`
-}
-
-type eventError struct {
-	Code    string  `json:"code"`
-	Message string  `json:"message"`
-	Param   *string `json:"param"`
 }
 
 // faultOf gives what a client is told about an error: a fault as it is; a
@@ -92,16 +83,16 @@ func refuse(w http.ResponseWriter, op *api.Operation, requestID string, f *fault
 		Param: f.Param, Scopes: f.Scopes, RetryAfter: f.RetryAfter, Scope: f.Scope, LeadID: f.LeadID,
 	}
 	if op != nil && op.Tag == eventsTag && !precedesRoute(f.Code) {
-		body = eventBody{errorOf(f)}
+		body = api.EventError{Error: errorOf(f)}
 	}
 	writeJSON(w, f.Code.Status, body)
 }
 
 // errorOf gives the object by which event routes report a refusal.
-func errorOf(f *fault.Fault) eventError {
-	e := eventError{Code: f.Code.Name, Message: f.Message}
+func errorOf(f *fault.Fault) api.EventErrorDetail {
+	e := api.EventErrorDetail{Code: f.Code.Name, Message: f.Message, Param: nullable.NewNullNullable[string]()}
 	if f.Param != "" {
-		e.Param = &f.Param
+		e.Param.Set(f.Param)
 	}
 	return e
 }

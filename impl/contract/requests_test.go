@@ -380,7 +380,7 @@ func TestLaterOperationsSaySo(t *testing.T) {
 			t.Errorf("%s answers %d, the document says otherwise", op.ID, a.status)
 		}
 	}
-	want := []string{"createLead", "createLeadAlias", "startMotion", "listEvents", "createEventBatch", "listEventTypes"}
+	want := []string{"createLead", "createLeadAlias", "startMotion", "listEvents", "listEventTypes"}
 	if !slices.Equal(later, want) {
 		t.Errorf("later: %v, want %v", later, want)
 	}

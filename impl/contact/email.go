@@ -16,9 +16,10 @@ func NormalizeEmail(s string) string {
 	if at < 0 {
 		return s
 	}
-	// A leading www. belongs to a web site's name, not to a mail domain.
+	// Of what is stripped from a web address (www., port, path), an e-mail
+	// address has nothing: one that does is none.
 	host := s[at+1:]
-	if strings.HasPrefix(host, "www.") {
+	if strings.HasPrefix(host, "www.") || strings.ContainsAny(host, ":/?#\\") {
 		return s
 	}
 	if domain, ok := company.NormalizeDomain(host); ok {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 )
 
 // An EventType is what a workspace knows of one event name.
@@ -77,4 +78,58 @@ func (s *Scope) SaveEventType(ctx context.Context, name, label, status string, p
 		return 0, err
 	}
 	return id, s.touch(ctx)
+}
+
+// A ListedEventType is an event type as people see it.
+type ListedEventType struct {
+	EventType
+	Label       string    `db:"label"`
+	FirstSeenAt time.Time `db:"first_seen_at"`
+	LastSeenAt  time.Time `db:"last_seen_at"`
+}
+
+// The time that a type was last seen is that of its newest event; its own
+// column keeps the time of the first one, for when no event is left.
+const eventTypePage = `
+	select t.event_type_id, t.name, t.label, t.status, t.properties, t.first_seen_at,
+		greatest(t.last_seen_at, to_timestamp((newest.event_no >> 20) / 1000.0)) as last_seen_at
+	from event_types t
+	left join lateral (
+		select max(one.event_no) as event_no
+		from generate_series(0, 2) status
+		cross join lateral (
+			select event_no from events e
+			where e.workspace_id = $1 and e.ts = t.event_type_id * 4 + status
+			order by event_no desc
+			limit 1
+		) one
+	) newest on true
+	where t.workspace_id = $1 and t.name collate "C" > $2
+	order by t.name collate "C"
+	limit $3`
+
+// ListedEventTypes gives event types by name, behind the given one.
+func (s *Scope) ListedEventTypes(ctx context.Context, after string, limit int) ([]ListedEventType, error) {
+	var page []ListedEventType
+	err := s.selectAll(ctx, &page, eventTypePage, after, limit)
+	return page, err
+}
+
+const eventTypeTotal = `select count(*) from event_types where workspace_id = $1`
+
+// EventTypeTotal gives the number of event types.
+func (s *Scope) EventTypeTotal(ctx context.Context) (int64, error) {
+	var total int64
+	err := s.get(ctx, &total, eventTypeTotal)
+	return total, err
+}
+
+const eventTypeNames = `
+	select event_type_id, name, status, properties from event_types where workspace_id = $1`
+
+// EventTypes gives all event types, in no order.
+func (s *Scope) EventTypes(ctx context.Context) ([]EventType, error) {
+	var all []EventType
+	err := s.selectAll(ctx, &all, eventTypeNames)
+	return all, err
 }

@@ -26,6 +26,8 @@ const insertWorkspace = `
 
 const insertGate = `insert into workspace_gates (workspace_id) values ($1)`
 
+const insertCounted = `insert into event_counted (workspace_id) values ($1)`
+
 // CreateWorkspace makes a workspace with default settings and these roles, and
 // gives its id. ErrExists says that the slug is taken.
 func (t *Tx) CreateWorkspace(ctx context.Context, slug, name string, roles map[string][]string) (int64, error) {
@@ -34,8 +36,10 @@ func (t *Tx) CreateWorkspace(ctx context.Context, slug, name string, roles map[s
 		return 0, err
 	}
 	s := t.Scope(id)
-	if _, err := s.exec(ctx, insertGate); err != nil {
-		return 0, err
+	for _, row := range []string{insertGate, insertCounted} {
+		if _, err := s.exec(ctx, row); err != nil {
+			return 0, err
+		}
 	}
 	for role, scopes := range roles {
 		if err := s.SetRole(ctx, role, scopes); err != nil {

@@ -30,7 +30,7 @@ var layers = [][]string{
 	{"impl/contact"},
 	{"impl/company"},
 	{"impl/auth"},
-	{"impl/fault", "impl/limit", "impl/strictjson", "impl/work"},
+	{"impl/fault", "impl/limit", "impl/page", "impl/strictjson", "impl/work"},
 	{"db"},
 }
 
@@ -58,6 +58,7 @@ var onlyIn = map[string][]string{
 var leaves = map[string]string{
 	"impl/fault":      "",
 	"impl/limit":      "",
+	"impl/page":       "",
 	"impl/work":       "",
 	"impl/strictjson": "github.com/go-json-experiment/json/jsontext",
 }

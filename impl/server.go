@@ -14,6 +14,7 @@ import (
 	"github.com/inletdev/inlet/db"
 	"github.com/inletdev/inlet/impl/api"
 	"github.com/inletdev/inlet/impl/event"
+	"github.com/inletdev/inlet/impl/page"
 	"github.com/inletdev/inlet/impl/work"
 )
 
@@ -37,7 +38,16 @@ type Server struct {
 
 // NewServer builds the server and starts its background work. Close ends it.
 // Metrics are among its routes unless they have a listener of their own.
-func NewServer(d *db.DB, log *slog.Logger, ownMetrics bool) (*Server, error) {
+func NewServer(ctx context.Context, d *db.DB, log *slog.Logger, ownMetrics bool) (*Server, error) {
+	cursorKey, err := d.Secret(ctx, "cursors")
+	if err != nil {
+		return nil, err
+	}
+	// A server that was down for days must not take the first event before there
+	// is room for it.
+	if err := d.EnsureEventPartitions(ctx, partitionDays); err != nil {
+		return nil, err
+	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	s := &Server{
@@ -46,7 +56,7 @@ func NewServer(d *db.DB, log *slog.Logger, ownMetrics bool) (*Server, error) {
 	}
 
 	mux := http.NewServeMux()
-	edge, err := api.New(mux, d, s.recorder, log, registry)
+	edge, err := api.New(mux, d, s.recorder, event.NewLists(d, page.NewSigner(cursorKey)), log, registry)
 	if err != nil {
 		return nil, err
 	}
@@ -64,8 +74,8 @@ func NewServer(d *db.DB, log *slog.Logger, ownMetrics bool) (*Server, error) {
 		MaxHeaderBytes:    headerBytes,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	wait := work.Run(ctx, log, jobs(d))
+	working, cancel := context.WithCancel(context.Background())
+	wait := work.Run(working, log, jobs(d))
 	s.stopJobs = func() { cancel(); wait() }
 	return s, nil
 }

@@ -43,7 +43,7 @@ func (c *serveCmd) serve(ctx context.Context, log *slog.Logger, d *db.DB) error 
 	if err != nil {
 		return err
 	}
-	server, err := impl.NewServer(d, log, c.MetricsListen != "")
+	server, err := impl.NewServer(ctx, d, log, c.MetricsListen != "")
 	if err != nil {
 		return err
 	}

@@ -553,9 +553,6 @@ type DuplicateRequest = Error
 // EventInternalError What an event operation decided against.
 type EventInternalError = EventError
 
-// EventNotImplemented What an event operation decided against.
-type EventNotImplemented = EventError
-
 // EventRefused What an event operation decided against.
 type EventRefused = EventError
 
@@ -1469,8 +1466,6 @@ type DuplicateRequestJSONResponse Error
 
 type EventInternalErrorJSONResponse EventError
 
-type EventNotImplementedJSONResponse EventError
-
 type EventRefusedJSONResponse EventError
 
 type EventTooLargeJSONResponse EventError
@@ -1613,22 +1608,6 @@ func (response ListEventTypes500JSONResponse) VisitListEventTypesResponse(w http
 	return err
 }
 
-type ListEventTypes501JSONResponse struct {
-	EventNotImplementedJSONResponse
-}
-
-func (response ListEventTypes501JSONResponse) VisitListEventTypesResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(501)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
 type ListEventTypes503JSONResponse struct{ EventsUnavailableJSONResponse }
 
 func (response ListEventTypes503JSONResponse) VisitListEventTypesResponse(w http.ResponseWriter) error {
@@ -1731,22 +1710,6 @@ func (response ListEvents500JSONResponse) VisitListEventsResponse(w http.Respons
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(500)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type ListEvents501JSONResponse struct {
-	EventNotImplementedJSONResponse
-}
-
-func (response ListEvents501JSONResponse) VisitListEventsResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(501)
 	_, err := buf.WriteTo(w)
 	return err
 }

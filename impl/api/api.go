@@ -29,14 +29,16 @@ var _ api.StrictServerInterface = API{}
 
 // New puts the operations into the mux and gives the edge that all requests
 // to the mux, those of other mounts too, go through.
-func New(mux *http.ServeMux, d *db.DB, recorder *event.Recorder, log *slog.Logger, r prometheus.Registerer) (*Edge, error) {
+func New(mux *http.ServeMux, d *db.DB, recorder *event.Recorder, lists *event.Lists, log *slog.Logger,
+	r prometheus.Registerer,
+) (*Edge, error) {
 	validators, err := newValidators()
 	if err != nil {
 		return nil, err
 	}
 	edge := &Edge{mux: mux, guard: &guard{db: d, validators: validators}, log: log, metrics: newMetrics(r)}
 
-	strict := api.NewStrictHandlerWithOptions(API{Events: Events{recorder: recorder}}, nil,
+	strict := api.NewStrictHandlerWithOptions(API{Events: Events{recorder, lists}}, nil,
 		api.StrictHTTPServerOptions{
 			RequestErrorHandlerFunc:  edge.undecodable,
 			ResponseErrorHandlerFunc: edge.failed,

@@ -2,6 +2,9 @@ package api
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
+	"time"
 
 	"github.com/oapi-codegen/nullable"
 
@@ -13,6 +16,7 @@ import (
 // Events serves the operations of the tag Events.
 type Events struct {
 	recorder *event.Recorder
+	lists    *event.Lists
 }
 
 // CreateEvent reads the body that the guard has read whole; the request's
@@ -72,11 +76,91 @@ func (s Events) CreateEventBatch(ctx context.Context, _ api.CreateEventBatchRequ
 }
 
 // ListEvents lists events of the last 30 days.
-func (Events) ListEvents(context.Context, api.ListEventsRequestObject) (api.ListEventsResponseObject, error) {
-	return nil, later()
+func (s Events) ListEvents(ctx context.Context, r api.ListEventsRequestObject) (api.ListEventsResponseObject, error) {
+	q := event.Query{
+		Limit: 50, Cursor: value(r.Params.Cursor), Name: value(r.Params.Name),
+		Status: event.StatusNamed(string(value(r.Params.Status))),
+	}
+	if r.Params.Limit != nil {
+		q.Limit = int(*r.Params.Limit)
+	}
+	rows, next, total, err := s.lists.Events(ctx, auth.CallerOf(ctx).Workspace, q)
+	if err != nil {
+		return nil, err
+	}
+	page := api.ListEvents200JSONResponse{Rows: make([]api.Event, len(rows)), NextCursor: nextCursor(next), Total: total}
+	for i, e := range rows {
+		page.Rows[i] = api.Event{
+			Id:         e.ID,
+			EventId:    e.EventID,
+			Name:       e.Name,
+			Status:     e.Status.String(),
+			OccurredAt: timestamp(e.OccurredAt),
+			ReceivedAt: timestamp(e.ReceivedAt),
+			CompanyId:  nullableOf(e.CompanyID),
+			ContactId:  nullableOf(e.ContactID),
+			DomainHint: nullableOf(e.DomainHint),
+			ResolvedAt: nullable.NewNullNullable[string](),
+		}
+		if e.ResolvedAt != nil {
+			page.Rows[i].ResolvedAt.Set(timestamp(*e.ResolvedAt))
+		}
+		if err := json.Unmarshal([]byte(e.Properties), &page.Rows[i].Properties); err != nil {
+			return nil, fmt.Errorf("properties of an event: %w", err)
+		}
+	}
+	return page, nil
 }
 
 // ListEventTypes lists event names.
-func (Events) ListEventTypes(context.Context, api.ListEventTypesRequestObject) (api.ListEventTypesResponseObject, error) {
-	return nil, later()
+func (s Events) ListEventTypes(ctx context.Context, r api.ListEventTypesRequestObject) (api.ListEventTypesResponseObject, error) {
+	q := event.Query{Limit: 100, Cursor: value(r.Params.Cursor)}
+	if r.Params.Limit != nil {
+		q.Limit = int(*r.Params.Limit)
+	}
+	rows, next, total, err := s.lists.Types(ctx, auth.CallerOf(ctx).Workspace, q)
+	if err != nil {
+		return nil, err
+	}
+	page := api.ListEventTypes200JSONResponse{Rows: make([]api.EventType, len(rows)), NextCursor: nextCursor(next), Total: total}
+	for i, t := range rows {
+		page.Rows[i] = api.EventType{
+			Id:          t.ID,
+			Name:        t.Name,
+			Label:       t.Label,
+			Status:      t.Status,
+			SignalFact:  "event." + t.Name,
+			Properties:  api.PropertyTypes(t.Properties),
+			FirstSeenAt: timestamp(t.FirstSeenAt),
+			LastSeenAt:  timestamp(t.LastSeenAt),
+		}
+	}
+	return page, nil
+}
+
+// timestamp writes a time as every answer has it: RFC 3339 in UTC, to the
+// millisecond.
+func timestamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+
+func nextCursor(cursor string) nullable.Nullable[string] {
+	if cursor == "" {
+		return nullable.NewNullNullable[string]()
+	}
+	return nullable.NewNullableWithValue(cursor)
+}
+
+func nullableOf[T any](v *T) nullable.Nullable[T] {
+	if v == nil {
+		return nullable.NewNullNullable[T]()
+	}
+	return nullable.NewNullableWithValue(*v)
+}
+
+// value gives an optional parameter, zero where it is not given.
+func value[T any](v *T) T {
+	if v == nil {
+		var zero T
+		return zero
+	}
+	return *v
 }

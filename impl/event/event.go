@@ -15,7 +15,10 @@
 //	recorded, 30 days pass                            → deleted
 package event
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // An Event is a custom event as a caller sent it, its shape checked. The events
 // of a body share the memory of one copy of it.
@@ -76,9 +79,12 @@ const (
 	Refused
 )
 
-func (s Status) String() string {
-	return [...]string{"", "accepted", "unmatched", "pending_identity", "duplicate", "refused"}[s]
-}
+var statusNames = [...]string{"", "accepted", "unmatched", "pending_identity", "duplicate", "refused"}
+
+func (s Status) String() string { return statusNames[s] }
+
+// StatusNamed gives the status of a name, zero for a name of none.
+func StatusNamed(name string) Status { return Status(max(0, slices.Index(statusNames[:], name))) }
 
 // statusOf gives the status that record_events numbers from zero.
 func statusOf(recorded int64) Status { return Accepted + Status(recorded) }

@@ -216,11 +216,18 @@ func (s *Scope) exec(ctx context.Context, query string, args ...any) (int64, err
 	return result.RowsAffected()
 }
 
-// texts is an array of texts; of none it is empty, where pq makes a nil slice
-// null.
+// texts and ints are arrays for PostgreSQL. Of nothing they are empty, where pq
+// makes a nil slice null.
 func texts(all []string) pq.StringArray {
 	if all == nil {
 		return pq.StringArray{}
+	}
+	return all
+}
+
+func ints(all []int64) pq.Int64Array {
+	if all == nil {
+		return pq.Int64Array{}
 	}
 	return all
 }

@@ -3,8 +3,6 @@ package db
 import (
 	"context"
 	"time"
-
-	"github.com/lib/pq"
 )
 
 // A ListedEvent is an event as it was recorded.
@@ -55,7 +53,7 @@ func (s *Scope) Events(ctx context.Context, f EventFilter, limit int) ([]ListedE
 	if f.TypeStatus == nil {
 		err = s.selectAll(ctx, &page, eventPage, f.Since, f.Before, limit)
 	} else {
-		err = s.selectAll(ctx, &page, eventPageFiltered, f.Since, f.Before, limit, pq.Int64Array(f.TypeStatus))
+		err = s.selectAll(ctx, &page, eventPageFiltered, f.Since, f.Before, limit, ints(f.TypeStatus))
 	}
 	return page, err
 }
@@ -92,7 +90,7 @@ func (s *Scope) EventTotal(ctx context.Context, f EventFilter) (int64, error) {
 	if f.TypeStatus == nil {
 		err = s.get(ctx, &total, eventTotal, f.Since)
 	} else {
-		err = s.get(ctx, &total, eventTotalFiltered, f.Since, pq.Int64Array(f.TypeStatus))
+		err = s.get(ctx, &total, eventTotalFiltered, f.Since, ints(f.TypeStatus))
 	}
 	return total, err
 }

@@ -85,13 +85,13 @@ func (d *DB) RecordEvents(ctx context.Context, g *EventGroup) (EventGroupResult,
 		Statuses pq.Int64Array `db:"e_status"`
 	}
 	err := d.get(ctx, &r, recordEvents,
-		pq.Int64Array(g.Workspaces), pq.Int64Array(g.Versions), pq.Int64Array(g.Counts),
-		pq.Int64Array(g.Workspace), pq.Int64Array(g.Mode), pq.StringArray(g.IDHash), pq.StringArray(g.ID),
-		pq.Int64Array(g.Type), pq.Int64Array(g.OccurredMS),
-		pq.Int64Array(g.CompanyID), pq.StringArray(g.Domain), pq.StringArray(g.Registrable),
-		pq.Int64Array(g.ContactID), pq.StringArray(g.Email), pq.StringArray(g.Visitor), pq.StringArray(g.Properties),
-		pq.Int64Array(g.TypeWorkspace), pq.Int64Array(g.TypeID), pq.StringArray(g.TypeName),
-		pq.StringArray(g.TypeLabel), pq.StringArray(g.TypeProperties))
+		ints(g.Workspaces), ints(g.Versions), ints(g.Counts),
+		ints(g.Workspace), ints(g.Mode), texts(g.IDHash), texts(g.ID),
+		ints(g.Type), ints(g.OccurredMS),
+		ints(g.CompanyID), texts(g.Domain), texts(g.Registrable),
+		ints(g.ContactID), texts(g.Email), texts(g.Visitor), texts(g.Properties),
+		ints(g.TypeWorkspace), ints(g.TypeID), texts(g.TypeName),
+		texts(g.TypeLabel), texts(g.TypeProperties))
 	return EventGroupResult{NowMS: r.NowMS, Verdicts: r.Verdicts, Numbers: r.Numbers, Statuses: r.Statuses}, err
 }
 

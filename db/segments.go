@@ -2,8 +2,6 @@ package db
 
 import (
 	"context"
-
-	"github.com/lib/pq"
 )
 
 const insertSegment = `insert into segments (workspace_id, name) values ($1, $2) returning segment_id`
@@ -27,9 +25,9 @@ func (s *Scope) SaveSegment(ctx context.Context, id int64, name string, companie
 	} else if _, err := s.exec(ctx, updateSegment, id, name); err != nil {
 		return 0, err
 	}
-	if _, err := s.exec(ctx, removeFromSegment, id, pq.Int64Array(companies)); err != nil {
+	if _, err := s.exec(ctx, removeFromSegment, id, ints(companies)); err != nil {
 		return 0, err
 	}
-	_, err := s.exec(ctx, addToSegment, id, pq.Int64Array(companies))
+	_, err := s.exec(ctx, addToSegment, id, ints(companies))
 	return id, err
 }

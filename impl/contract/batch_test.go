@@ -125,6 +125,12 @@ func TestABatchIsRefusedWholeForItsOwnShapeOnly(t *testing.T) {
 	} {
 		expect(t, s.send(t, "POST", "/api/v1/events/batch", body, w.key("all")), want.status, want.code, want.param)
 	}
+	if a, receipt := w.batch(t, s, `{"id":"x"}`, `7`); a.status != 202 || receipt.Refused != 2 {
+		t.Errorf("nothing but events of wrong shape: %d %s", a.status, a.body)
+	}
+	if a, receipt := w.batch(t, s, `{"id":"x","name":"legacy_event","visitor":{"id":"v"}}`); a.status != 202 || receipt.Refused != 1 {
+		t.Errorf("nothing but a refused event: %d %s", a.status, a.body)
+	}
 	if a := s.send(t, "POST", "/api/v1/events/batch", `{"events":[`+strings.Repeat(one+",", 99)+one+`]}`, w.key("all")); a.status != 202 {
 		t.Errorf("100 events: %s", a.body)
 	}

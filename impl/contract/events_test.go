@@ -196,6 +196,23 @@ func TestParallelFirstUsesOfAPropertyKeepOneType(t *testing.T) {
 	}
 }
 
+func TestWhatOneProcessRegistersHoldsInTheOthersAtOnce(t *testing.T) {
+	s, w := sharedServer(t), workspace(t)
+	other := start(t, dbtest.URL(t))
+	defer other.stop()
+	// Both know the name.
+	w.record(t, s, `{"id":"1","name":"shared","visitor":{"id":"v"}}`)
+	w.record(t, other, `{"id":"2","name":"shared","visitor":{"id":"v"}}`)
+	w.record(t, s, `{"id":"3","name":"shared","visitor":{"id":"v"},"properties":{"plan":"pro"}}`)
+	expect(t, w.record(t, other, `{"id":"4","name":"shared","visitor":{"id":"v"},"properties":{"plan":1}}`),
+		422, "property_type_mismatch", "properties.plan")
+	// And so does a name that is blocked meanwhile.
+	inlet(t, "workspaces: [{slug: "+w.slug+", event_types: [{name: shared, status: blocked}]}]", "seed", "-")
+	for i, server := range []*server{s, other} {
+		expect(t, w.record(t, server, fmt.Sprintf(`{"id":"b%d","name":"shared","visitor":{"id":"v"}}`, i)), 422, "event_blocked", "name")
+	}
+}
+
 func TestRulesAnswerInTheirOrder(t *testing.T) {
 	s, w := sharedServer(t), workspace(t)
 	old := time.Now().Add(-30*24*time.Hour - time.Minute).UTC().Format(time.RFC3339)

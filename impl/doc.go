@@ -9,7 +9,7 @@
 //	   │
 //	domain         the interface's nouns: event, company, contact, workspace;
 //	   │           seed loads a file of them; they decide and speak no protocol
-//	foundations    fault (the error catalogue), auth, limit, strictjson, work
+//	foundations    fault (the error catalogue), auth, limit, page, strictjson, work
 //	   │
 //	db             SQL, and nothing but: it remembers
 //

@@ -111,3 +111,9 @@ const ensureEventPartitions = `select ensure_event_partitions($1)`
 func (d *DB) EnsureEventPartitions(ctx context.Context, days int) error {
 	return d.exec(ctx, ensureEventPartitions, days)
 }
+
+const dropExpiredEvents = `select drop_expired_events()`
+
+// DropExpiredEvents drops the storage of events that have been kept for their
+// 30 days.
+func (d *DB) DropExpiredEvents(ctx context.Context) error { return d.exec(ctx, dropExpiredEvents) }

@@ -325,6 +325,7 @@ CREATE UNIQUE INDEX workspace_gates_pkey ON public.workspace_gates USING btree (
 CREATE UNIQUE INDEX workspaces_pkey ON public.workspaces USING btree (workspace_id);
 CREATE UNIQUE INDEX workspaces_slug_key ON public.workspaces USING btree (slug);
 create function count_events(workspace bigint);
+create function drop_expired_events();
 create function ensure_event_partitions(days_ahead integer);
 create function gate_key(workspace bigint);
 create function inlet_now();

@@ -28,6 +28,7 @@ var ofNoWorkspace = map[string]string{
 	"insertWorkspace":       "makes the workspace",
 	"recordEvents":          "a group of events spans workspaces, which are among its arguments",
 	"ensureEventPartitions": "partitions hold all workspaces",
+	"dropExpiredEvents":     "partitions hold all workspaces",
 	"lockSeed":              "a seed file spans workspaces",
 	"secret":                "about the server",
 	"countEvents":           "its argument is the workspace, $1",

@@ -18,6 +18,7 @@ func jobs(d *db.DB) []work.Job {
 	return []work.Job{
 		{Name: "clock", Every: 10 * time.Second, Do: d.SyncClock},
 		{Name: "event counts", Every: time.Second, Do: d.CountEvents},
+		{Name: "expired events", Every: 10 * time.Minute, Do: d.DropExpiredEvents},
 		{Name: "event partitions", Every: time.Hour, Do: func(ctx context.Context) error {
 			return d.EnsureEventPartitions(ctx, partitionDays)
 		}},

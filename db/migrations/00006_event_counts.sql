@@ -1,5 +1,5 @@
--- How many events there are, counted behind the write path; and the secret that
--- cursors are signed with.
+-- How many events there are, counted behind the write path; how they end; and the
+-- secret that cursors are signed with.
 
 -- +goose Up
 
@@ -46,6 +46,40 @@ end
 $$;
 -- +goose StatementEnd
 
+-- +goose StatementBegin
+-- Drops the days of events, and the spans of their ids, that are past their 30
+-- days to the last millisecond; no row is deleted one by one. It waits for
+-- nobody: where a day is in use, the next run drops it.
+create function drop_expired_events() returns integer
+language plpgsql
+set lock_timeout = '500ms'
+as $$
+declare
+    oldest constant bigint := floor((extract(epoch from inlet_now()) - 30 * 86400) / 86400);
+    partition record;
+    dropped integer := 0;
+begin
+    for partition in
+        select c.relname, case i.inhparent when 'events'::regclass then 1 else 30 end as days,
+            floor(extract(epoch from to_date(right(c.relname, 8), 'YYYYMMDD')) / 86400)::bigint as day
+        from pg_inherits i join pg_class c on c.oid = i.inhrelid
+        where i.inhparent in ('events'::regclass, 'event_ids'::regclass)
+    loop
+        if partition.day + partition.days <= oldest then
+            begin
+                execute format('drop table %I', partition.relname);
+                dropped := dropped + 1;
+            exception when lock_not_available then
+                null;
+            end;
+        end if;
+    end loop;
+    delete from event_counts where day < oldest;
+    return dropped;
+end
+$$;
+-- +goose StatementEnd
+
 create table server_secrets (
     name   text primary key,
     secret bytea not null check (length(secret) >= 32)
@@ -55,5 +89,5 @@ values ('cursors', sha256((gen_random_uuid()::text || gen_random_uuid()::text)::
 
 -- +goose Down
 drop table server_secrets;
-drop function count_events;
+drop function drop_expired_events, count_events;
 drop table event_counted, event_counts;

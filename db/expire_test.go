@@ -1,0 +1,70 @@
+package db_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/inletdev/inlet/db"
+	"github.com/inletdev/inlet/db/dbtest"
+)
+
+func TestExpiryDropsWholeDaysAndNothingThatIsStillListed(t *testing.T) {
+	d, address := dbtest.Private(t)
+	w := newWorkspace(t, d, "expiry")
+	at := func(offset string) *db.DB {
+		t.Helper()
+		dbtest.Exec(t, address, fmt.Sprintf(`alter database %s set inlet.clock_offset = '%s'`,
+			dbtest.Query[string](t, address, `select current_database()`), offset))
+		moved, err := db.Open(t.Context(), db.Config{URL: address})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { moved.Close() })
+		if err := moved.EnsureEventPartitions(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+		return moved
+	}
+	record := func(d *db.DB, id string) {
+		t.Helper()
+		r, err := d.RecordEvents(t.Context(), &db.EventGroup{
+			Workspaces: []int64{w}, Versions: []int64{dbtest.Query[int64](t, address, `select version from workspace_gates where workspace_id = $1`, w)},
+			Counts: []int64{1}, Workspace: []int64{1}, Mode: []int64{db.EventRecord},
+			IDHash: []string{strings.Repeat(id, 32)}, ID: []string{id}, Type: []int64{1}, OccurredMS: []int64{0},
+			CompanyID: []int64{0}, Domain: []string{""}, Registrable: []string{""}, ContactID: []int64{0},
+			Email: []string{""}, Visitor: []string{"v"}, Properties: []string{"{}"},
+		})
+		if err != nil || r.Verdicts[0] != db.GroupHeld {
+			t.Fatalf("%v %+v", err, r)
+		}
+	}
+	left := func() string {
+		return dbtest.Query[string](t, address, `select coalesce(string_agg(id, ' ' order by event_no), '') from events`) + "/" +
+			dbtest.Query[string](t, address, `select count(*)::text from event_ids`)
+	}
+	record(at("0"), "a")
+	record(at("10 days"), "b")
+	record(at("29 days 23 hours"), "c")
+	if err := at("29 days 23 hours").CountEvents(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct{ offset, want string }{
+		{"29 days 23 hours", "a b c/3"},
+		{"32 days", "b c/"}, // a's id may stay for as long as its span does
+		{"42 days", "c/"},
+		{"100 days", "/0"},
+	} {
+		moved := at(step.offset)
+		if err := moved.DropExpiredEvents(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := left(); !strings.HasPrefix(got, step.want) {
+			t.Errorf("after %s %s is left, want %s", step.offset, got, step.want)
+		}
+	}
+	if n := dbtest.Query[int](t, address, `select count(*) from event_counts`); n != 0 {
+		t.Errorf("%d counters are left", n)
+	}
+	record(at("100 days"), "a")
+}

@@ -43,7 +43,7 @@ func TestEveryAnsweredEventSurvivesKillsOfServerAndDatabaseAndNoneIsRecordedTwic
 					mu.Unlock()
 					// Each id is sent until it is answered, as a client would.
 					for range 3 {
-						r, _ := http.NewRequest("POST", s.base+"/api/v1/events",
+						r, _ := http.NewRequest(http.MethodPost, s.base+"/api/v1/events",
 							strings.NewReader(`{"id":"`+id+`","name":"n","visitor":{"id":"v"}}`))
 						r.Header.Set("Authorization", strings.TrimPrefix(key, "Authorization: "))
 						response, err := http.DefaultClient.Do(r)
@@ -51,7 +51,7 @@ func TestEveryAnsweredEventSurvivesKillsOfServerAndDatabaseAndNoneIsRecordedTwic
 							continue
 						}
 						response.Body.Close()
-						if response.StatusCode == 202 {
+						if response.StatusCode == http.StatusAccepted {
 							mu.Lock()
 							answered[id] = true
 							mu.Unlock()

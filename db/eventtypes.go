@@ -9,10 +9,10 @@ import (
 
 // An EventType is what a workspace knows of one event name.
 type EventType struct {
-	ID         int64         `db:"event_type_id"` // counts from 1 within the workspace
-	Name       string        `db:"name"`
-	Status     string        `db:"status"` // active, archived or blocked
-	Properties PropertyTypes `db:"properties"`
+	ID         int64         `db:"event_type_id" json:"id"` // counts from 1 within the workspace
+	Name       string        `db:"name" json:"name"`
+	Status     string        `db:"status" json:"status"` // active, archived or blocked
+	Properties PropertyTypes `db:"properties" json:"properties"`
 }
 
 // PropertyTypes maps a property to its first-seen type: string, number or bool.
@@ -83,9 +83,9 @@ func (s *Scope) SaveEventType(ctx context.Context, name, label, status string, p
 // A ListedEventType is an event type as people see it.
 type ListedEventType struct {
 	EventType
-	Label       string    `db:"label"`
-	FirstSeenAt time.Time `db:"first_seen_at"`
-	LastSeenAt  time.Time `db:"last_seen_at"`
+	Label       string    `db:"label" json:"label"`
+	FirstSeenAt time.Time `db:"first_seen_at" json:"first_seen_at"`
+	LastSeenAt  time.Time `db:"last_seen_at" json:"last_seen_at"`
 }
 
 // The time that a type was last seen is that of its newest event; its own
@@ -132,4 +132,31 @@ func (s *Scope) EventTypes(ctx context.Context) ([]EventType, error) {
 	var all []EventType
 	err := s.selectAll(ctx, &all, eventTypeNames)
 	return all, err
+}
+
+const setEventTypeStatus = `update event_types set status = $3 where workspace_id = $1 and name = $2`
+
+// SetEventTypeStatus makes an event name active, archived or blocked;
+// ErrNotFound where there is none. It holds from the very next event on.
+func (s *Scope) SetEventTypeStatus(ctx context.Context, name, status string) error {
+	return s.changeEventType(ctx, setEventTypeStatus, name, status)
+}
+
+const renameEventType = `update event_types set label = $3 where workspace_id = $1 and name = $2`
+
+// RenameEventType changes the display name of an event name; ErrNotFound where
+// there is none.
+func (s *Scope) RenameEventType(ctx context.Context, name, label string) error {
+	return s.changeEventType(ctx, renameEventType, name, label)
+}
+
+func (s *Scope) changeEventType(ctx context.Context, statement, name, value string) error {
+	n, err := s.exec(ctx, statement, name, value)
+	if err != nil {
+		return err
+	}
+	if n == 0 {
+		return ErrNotFound
+	}
+	return s.touch(ctx)
 }

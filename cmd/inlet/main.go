@@ -14,6 +14,7 @@ var commands struct {
 	Migrate   migrateCmd   `cmd:"" help:"Bring the database's schema up to date; serve does it by itself."`
 	Seed      seedCmd      `cmd:"" help:"Load workspaces and what is in them from a YAML file; loading it again changes nothing."`
 	Workspace workspaceCmd `cmd:"" help:"Create, list, show and change workspaces."`
+	EventType eventTypeCmd `cmd:"" help:"List the event names of a workspace, rename, archive or block them."`
 	Key       keyCmd       `cmd:"" help:"Create, list and revoke API keys."`
 }
 

@@ -16,6 +16,7 @@ const (
 	EventNameLength     = 48
 	EventAge            = 30 * 24 * time.Hour // occurred_at, back from receipt
 	EventAhead          = 5 * time.Minute     // occurred_at, ahead of receipt
+	EventLabelLength    = 200
 	VisitorIDLength     = 64
 	ContactEmailLength  = 320
 	CompanyDomainLength = 2048

@@ -42,6 +42,10 @@ verify: ## Fail when a generated or golden file is stale
 	@echo "==> golden files are what the code makes"
 	go test ./db -run Golden
 
+.PHONY: bench
+bench: build ## Measure the running server against pgbench on the same PostgreSQL
+	go run ./scripts/bench
+
 .PHONY: tools
 tools: ## Install what building and testing need beyond Go: a C compiler and PostgreSQL
 	@scripts/tools.sh

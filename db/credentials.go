@@ -54,6 +54,6 @@ const admitCredential = `
 // valid now, whatever the reason.
 func (d *DB) Admit(ctx context.Context, hash [32]byte, workspaceLimit int) (Admission, error) {
 	var a Admission
-	err := d.get(ctx, &a, admitCredential, hash[:], workspaceLimit)
+	err := d.getHot(ctx, &a, admitCredential, hash[:], workspaceLimit)
 	return a, err
 }

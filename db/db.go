@@ -12,6 +12,7 @@ import (
 	"database/sql"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -32,6 +33,7 @@ type Config struct {
 type DB struct {
 	x      *sqlx.DB
 	offset atomic.Int64 // nanoseconds that the database's clock is ahead of ours
+	hot    sync.Map     // statement → *sqlx.Stmt
 }
 
 // session settings: time zones never matter, and nothing waits for ever: a
@@ -120,6 +122,23 @@ func (d *DB) SyncClock(ctx context.Context) error {
 
 func (d *DB) get(ctx context.Context, dest any, query string, args ...any) error {
 	return classify(ctx, d.x.GetContext(ctx, dest, query, args...))
+}
+
+// getHot is get for a statement of every request: it is prepared once a
+// connection, for planning it anew costs more than running it.
+func (d *DB) getHot(ctx context.Context, dest any, query string, args ...any) error {
+	found, ok := d.hot.Load(query)
+	if !ok {
+		statement, err := d.x.PreparexContext(ctx, query)
+		if err != nil {
+			return classify(ctx, err)
+		}
+		var raced bool
+		if found, raced = d.hot.LoadOrStore(query, statement); raced {
+			statement.Close()
+		}
+	}
+	return classify(ctx, found.(*sqlx.Stmt).GetContext(ctx, dest, args...))
 }
 
 func (d *DB) selectAll(ctx context.Context, dest any, query string, args ...any) error {

@@ -84,7 +84,7 @@ func (d *DB) RecordEvents(ctx context.Context, g *EventGroup) (EventGroupResult,
 		Numbers  pq.Int64Array `db:"e_no"`
 		Statuses pq.Int64Array `db:"e_status"`
 	}
-	err := d.get(ctx, &r, recordEvents,
+	err := d.getHot(ctx, &r, recordEvents,
 		ints(g.Workspaces), ints(g.Versions), ints(g.Counts),
 		ints(g.Workspace), ints(g.Mode), texts(g.IDHash), texts(g.ID),
 		ints(g.Type), ints(g.OccurredMS),

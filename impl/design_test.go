@@ -41,6 +41,7 @@ var outside = map[string][]string{
 	"gen/client":         {},
 	"openapi":            {},
 	"scripts/operations": {"openapi"},
+	"scripts/bench":      {"db"},
 	"db/dbtest":          {"db"},
 	"impl/contract":      {},
 }

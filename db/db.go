@@ -33,7 +33,9 @@ type Config struct {
 type DB struct {
 	x      *sqlx.DB
 	offset atomic.Int64 // nanoseconds that the database's clock is ahead of ours
-	hot    sync.Map     // statement → *sqlx.Stmt
+
+	preparing sync.Mutex
+	hot       map[string]*sqlx.Stmt // statements that every request runs, by their text
 }
 
 // session settings: time zones never matter, and nothing waits for ever: a
@@ -65,7 +67,7 @@ func Open(ctx context.Context, c Config) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("database URL: %w", err)
 	}
-	d := &DB{x: sqlx.NewDb(sql.OpenDB(connector), "postgres")}
+	d := &DB{x: sqlx.NewDb(sql.OpenDB(connector), "postgres"), hot: make(map[string]*sqlx.Stmt)}
 	conns := c.MaxConns
 	if conns == 0 {
 		conns = 20
@@ -127,18 +129,24 @@ func (d *DB) get(ctx context.Context, dest any, query string, args ...any) error
 // getHot is get for a statement of every request: it is prepared once a
 // connection, for planning it anew costs more than running it.
 func (d *DB) getHot(ctx context.Context, dest any, query string, args ...any) error {
-	found, ok := d.hot.Load(query)
-	if !ok {
-		statement, err := d.x.PreparexContext(ctx, query)
-		if err != nil {
-			return classify(ctx, err)
-		}
-		var raced bool
-		if found, raced = d.hot.LoadOrStore(query, statement); raced {
-			statement.Close()
-		}
+	statement, err := d.prepared(ctx, query)
+	if err != nil {
+		return classify(ctx, err)
 	}
-	return classify(ctx, found.(*sqlx.Stmt).GetContext(ctx, dest, args...))
+	return classify(ctx, statement.GetContext(ctx, dest, args...))
+}
+
+func (d *DB) prepared(ctx context.Context, query string) (*sqlx.Stmt, error) {
+	d.preparing.Lock()
+	defer d.preparing.Unlock()
+	if statement, ok := d.hot[query]; ok {
+		return statement, nil
+	}
+	statement, err := d.x.PreparexContext(ctx, query)
+	if err == nil {
+		d.hot[query] = statement
+	}
+	return statement, err
 }
 
 func (d *DB) selectAll(ctx context.Context, dest any, query string, args ...any) error {

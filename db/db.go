@@ -129,7 +129,7 @@ func (d *DB) get(ctx context.Context, dest any, query string, args ...any) error
 // getHot is get for a statement of every request: it is prepared once a
 // connection, for planning it anew costs more than running it.
 func (d *DB) getHot(ctx context.Context, dest any, query string, args ...any) error {
-	statement, err := d.prepared(ctx, query)
+	statement, err := d.prepared(ctx, query) //nolint:sqlclosecheck // it is kept
 	if err != nil {
 		return classify(ctx, err)
 	}
@@ -142,6 +142,7 @@ func (d *DB) prepared(ctx context.Context, query string) (*sqlx.Stmt, error) {
 	if statement, ok := d.hot[query]; ok {
 		return statement, nil
 	}
+	//nolint:sqlclosecheck // kept for as long as the database is open, and closed with it
 	statement, err := d.x.PreparexContext(ctx, query)
 	if err == nil {
 		d.hot[query] = statement

@@ -2,6 +2,7 @@ package db
 
 import (
 	"context"
+	"time"
 
 	"github.com/lib/pq"
 )
@@ -19,6 +20,8 @@ type Admission struct {
 	RoleScopes  pq.StringArray `db:"role_scopes"`
 	Test        bool           `db:"test"`
 	APIEnabled  bool           `db:"api_enabled"`
+	ExpiresAt   *time.Time     `db:"expires_at"`
+	Version     int64          `db:"version"` // of the workspace: while it stands, so does all of the above but the expiry
 
 	KeyLimit          int  `db:"requests_per_minute"`
 	KeyRequests       *int `db:"key_requests"`       // of this minute; nil when the key's limit refused the request
@@ -31,13 +34,15 @@ type Admission struct {
 // revocation, an expiry or a narrowed role from the very next request on.
 const admitCredential = `
 	with found as materialized (
-		select k.workspace_id, k.key_id, k.kind, k.scopes, k.test, k.requests_per_minute, w.api_enabled,
+		select k.workspace_id, k.key_id, k.kind, k.scopes, k.test, k.requests_per_minute, k.expires_at,
+			w.api_enabled, g.version,
 			p.person_id is not null and p.left_at is null as owner_stays,
 			coalesce(owners.scopes, '{}') as owner_scopes,
 			k.role is not null as has_role,
 			coalesce(narrowing.scopes, '{}') as role_scopes
 		from api_keys k
 		join workspaces w on w.workspace_id = k.workspace_id
+		join workspace_gates g on g.workspace_id = k.workspace_id
 		left join people p on p.workspace_id = k.workspace_id and p.person_id = k.owner_id
 		left join roles owners on owners.workspace_id = p.workspace_id and owners.name = p.role
 		left join roles narrowing on narrowing.workspace_id = k.workspace_id and narrowing.name = k.role

@@ -14,6 +14,7 @@ const (
 	GroupMinuteFull = 2
 	GroupDayFull    = 3
 	GroupKnownID    = 4
+	GroupKeyFull    = 5
 )
 
 // What is to be done with an event of a group.
@@ -40,6 +41,12 @@ type EventGroup struct {
 	Workspaces []int64
 	Versions   []int64 // what the caller believes of each workspace
 	Counts     []int64 // events of each that count against its minute and day
+	Requests   []int64 // requests of each that the group holds
+
+	KeyWorkspace []int64 // position in Workspaces, from 1
+	KeyID        []int64 // ascending within a workspace
+	KeyRequests  []int64 // to be counted in the key's minute
+	KeyLimit     []int64
 
 	Workspace   []int64 // position in Workspaces, from 1
 	Mode        []int64
@@ -73,7 +80,8 @@ type EventGroupResult struct {
 // Of no single workspace: a group spans several.
 const recordEvents = `
 	select now_ms, w_verdict, e_no, e_status
-	from record_events($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)`
+	from record_events($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21,
+		$22, $23, $24, $25, $26)`
 
 // RecordEvents records a group durably, in one statement that is a transaction
 // of its own.
@@ -85,7 +93,8 @@ func (d *DB) RecordEvents(ctx context.Context, g *EventGroup) (EventGroupResult,
 		Statuses pq.Int64Array `db:"e_status"`
 	}
 	err := d.getHot(ctx, &r, recordEvents,
-		ints(g.Workspaces), ints(g.Versions), ints(g.Counts),
+		ints(g.Workspaces), ints(g.Versions), ints(g.Counts), ints(g.Requests),
+		ints(g.KeyWorkspace), ints(g.KeyID), ints(g.KeyRequests), ints(g.KeyLimit),
 		ints(g.Workspace), ints(g.Mode), texts(g.IDHash), texts(g.ID),
 		ints(g.Type), ints(g.OccurredMS),
 		ints(g.CompanyID), texts(g.Domain), texts(g.Registrable),

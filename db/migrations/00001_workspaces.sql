@@ -103,6 +103,30 @@ create unlogged table request_counts (
 ) with (fillfactor = 50);
 
 -- +goose StatementBegin
+-- Counts requests in the current minute of a key, and gives how many there are
+-- then: null, and none of them is counted, where they would pass the limit.
+create function take_requests(workspace bigint, key bigint, taken integer, key_limit integer) returns integer
+language plpgsql as $$
+declare
+    this_minute constant bigint := floor(extract(epoch from inlet_now()) / 60);
+    total integer;
+begin
+    if taken > key_limit then
+        return null;
+    end if;
+    insert into request_counts as c (workspace_id, key_id, minute, requests)
+    values (workspace, key, this_minute, taken)
+    on conflict (workspace_id, key_id) do update
+        set requests = case when c.minute = excluded.minute then c.requests + taken else taken end,
+            minute = excluded.minute
+        where c.minute <> excluded.minute or c.requests + taken <= key_limit
+    returning requests into total;
+    return total;
+end
+$$;
+-- +goose StatementEnd
+
+-- +goose StatementBegin
 -- Counts a request in the current minute of its key and, where workspace_limit
 -- is given, of the workspace's service keys together. A request that would pass
 -- a limit is not counted anywhere: key_requests is then null for the key's
@@ -112,25 +136,13 @@ create function take_request(
     out key_requests integer, out workspace_requests integer, out seconds_left integer
 )
 language plpgsql as $$
-declare
-    seconds constant bigint := floor(extract(epoch from inlet_now()));
 begin
-    seconds_left := 60 - seconds % 60;
-    insert into request_counts as c (workspace_id, key_id, minute, requests)
-    values (workspace, key, seconds / 60, 1)
-    on conflict (workspace_id, key_id) do update
-        set requests = case when c.minute = excluded.minute then c.requests + 1 else 1 end, minute = excluded.minute
-        where c.minute <> excluded.minute or c.requests < key_limit
-    returning requests into key_requests;
+    seconds_left := 60 - floor(extract(epoch from inlet_now()))::bigint % 60;
+    key_requests := take_requests(workspace, key, 1, key_limit);
     if key_requests is null or workspace_limit is null then
         return;
     end if;
-    insert into request_counts as c (workspace_id, key_id, minute, requests)
-    values (workspace, 0, seconds / 60, 1)
-    on conflict (workspace_id, key_id) do update
-        set requests = case when c.minute = excluded.minute then c.requests + 1 else 1 end, minute = excluded.minute
-        where c.minute <> excluded.minute or c.requests < workspace_limit
-    returning requests into workspace_requests;
+    workspace_requests := take_requests(workspace, 0, 1, workspace_limit);
     if workspace_requests is null then
         update request_counts c set requests = c.requests - 1
         where c.workspace_id = workspace and c.key_id = key;
@@ -150,6 +162,6 @@ create table seed_refs (
 );
 
 -- +goose Down
-drop function take_request;
+drop function take_request, take_requests;
 drop table seed_refs, request_counts, api_keys, people, roles, workspace_gates, workspaces;
 drop function inlet_now;

@@ -103,8 +103,14 @@ select ensure_event_partitions(7);
 --   2 the minute, 3 the day: its events would pass the limit; nothing was written
 --   4 known id: an event that would register something (mode 2) was recorded
 --     before, so what was judged after it may not hold; nothing was written
+--   5 the requests of a key would pass its limit; nothing was written
 --
 -- w_*: the workspaces, ascending, so that groups never wait in a circle.
+-- k_*: keys whose requests are counted here, because their credential was
+--   recalled from memory and the version vouches for it; ascending within a
+--   workspace. They are counted once the verdict on their workspace is final:
+--   one that several requests share and that is at a limit is judged again,
+--   request by request.
 -- e_*: the events in the order of their requests, none of them twice.
 --   e_mode 0 record it; 1 refused, only look its id up; 2 record it, and it
 --   registers a name or property. Empty strings and zeros stand for "not given".
@@ -116,7 +122,8 @@ select ensure_event_partitions(7);
 -- Subscripts rather than joins between sets, and nested loops only: every row
 -- comes out of an index probe in the order of the arrays.
 create function record_events(
-    w_ids bigint[], w_versions bigint[], w_events integer[],
+    w_ids bigint[], w_versions bigint[], w_events integer[], w_requests integer[],
+    k_workspace integer[], k_id bigint[], k_requests integer[], k_limit integer[],
     e_workspace integer[], e_mode smallint[], e_hash uuid[], e_id text[], e_type smallint[], e_occurred bigint[],
     e_company bigint[], e_domain text[], e_registrable text[], e_contact bigint[], e_email text[], e_visitor text[],
     e_properties text[],
@@ -176,6 +183,21 @@ begin
     for n in 1 .. cardinality(e_workspace) loop
         if e_mode[n] = 2 and seen[n] is not null then
             w_verdict[e_workspace[n]] := 4;
+        end if;
+    end loop;
+
+    for k in 1 .. cardinality(k_workspace) loop
+        w := k_workspace[k];
+        if (w_verdict[w] = 0 or w_verdict[w] in (2, 3) and w_requests[w] = 1)
+            and take_requests(w_ids[w], k_id[k], k_requests[k], k_limit[k]) is null
+        then
+            w_verdict[w] := 5;
+            for earlier in 1 .. k - 1 loop
+                if k_workspace[earlier] = w then
+                    update request_counts c set requests = c.requests - k_requests[earlier]
+                    where c.workspace_id = w_ids[w] and c.key_id = k_id[earlier];
+                end if;
+            end loop;
         end if;
     end loop;
 

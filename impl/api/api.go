@@ -13,6 +13,7 @@ import (
 
 	"github.com/inletdev/inlet/db"
 	"github.com/inletdev/inlet/gen/api"
+	"github.com/inletdev/inlet/impl/auth"
 	"github.com/inletdev/inlet/impl/event"
 	"github.com/inletdev/inlet/impl/fault"
 )
@@ -36,9 +37,10 @@ func New(mux *http.ServeMux, d *db.DB, recorder *event.Recorder, lists *event.Li
 	if err != nil {
 		return nil, err
 	}
-	edge := &Edge{mux: mux, guard: &guard{db: d, validators: validators}, log: log, metrics: newMetrics(r)}
+	guard := &guard{admitter: auth.NewAdmitter(d), validators: validators}
+	edge := &Edge{mux: mux, guard: guard, log: log, metrics: newMetrics(r)}
 
-	strict := api.NewStrictHandlerWithOptions(API{Events: Events{recorder, lists}}, nil,
+	strict := api.NewStrictHandlerWithOptions(API{Events: Events{guard, recorder, lists}}, nil,
 		api.StrictHTTPServerOptions{
 			RequestErrorHandlerFunc:  edge.undecodable,
 			ResponseErrorHandlerFunc: edge.failed,

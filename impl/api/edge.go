@@ -22,9 +22,11 @@ type exchange struct {
 	requestID string
 	pattern   string         // of the route; empty where none matched
 	op        *api.Operation // nil outside operations
-	caller    *auth.Caller   // nil until admitted
+	caller    *auth.Caller   // nil until recalled or admitted
 	body      []byte         // of an operation, read whole and within its cap
 	fault     *fault.Fault   // what the client was told, if it was refused
+
+	authorization []string // the header, for admission
 }
 
 type exchangeKey struct{}
@@ -81,7 +83,6 @@ func (e *Edge) route(w http.ResponseWriter, r *http.Request, x *exchange) {
 			e.refuse(w, x, err)
 			return
 		}
-		r = r.WithContext(auth.WithCaller(r.Context(), x.caller))
 	}
 	e.mux.ServeHTTP(w, r)
 }

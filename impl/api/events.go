@@ -3,18 +3,19 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/oapi-codegen/nullable"
 
 	"github.com/inletdev/inlet/gen/api"
-	"github.com/inletdev/inlet/impl/auth"
 	"github.com/inletdev/inlet/impl/event"
 )
 
 // Events serves the operations of the tag Events.
 type Events struct {
+	guard    *guard
 	recorder *event.Recorder
 	lists    *event.Lists
 }
@@ -22,11 +23,12 @@ type Events struct {
 // CreateEvent reads the body that the guard has read whole; the request's
 // reader holds the same bytes again.
 func (s Events) CreateEvent(ctx context.Context, _ api.CreateEventRequestObject) (api.CreateEventResponseObject, error) {
-	e, fault := event.Parse(exchangeOf(ctx).body)
+	x := exchangeOf(ctx)
+	e, fault := event.Parse(x.body)
 	if fault != nil {
-		return nil, fault
+		return nil, s.guard.afterAdmission(ctx, x, fault)
 	}
-	results, err := s.recorder.Record(ctx, auth.CallerOf(ctx).Workspace, []event.Parsed{{Event: e}})
+	results, err := s.record(ctx, x, []event.Parsed{{Event: e}})
 	if err != nil {
 		return nil, err
 	}
@@ -42,11 +44,12 @@ func (s Events) CreateEvent(ctx context.Context, _ api.CreateEventRequestObject)
 
 // CreateEventBatch records up to 100 events and says what became of each.
 func (s Events) CreateEventBatch(ctx context.Context, _ api.CreateEventBatchRequestObject) (api.CreateEventBatchResponseObject, error) {
-	events, fault := event.ParseBatch(exchangeOf(ctx).body)
+	x := exchangeOf(ctx)
+	events, fault := event.ParseBatch(x.body)
 	if fault != nil {
-		return nil, fault
+		return nil, s.guard.afterAdmission(ctx, x, fault)
 	}
-	results, err := s.recorder.Record(ctx, auth.CallerOf(ctx).Workspace, events)
+	results, err := s.record(ctx, x, events)
 	if err != nil {
 		return nil, err
 	}
@@ -75,6 +78,19 @@ func (s Events) CreateEventBatch(ctx context.Context, _ api.CreateEventBatchRequ
 	return receipt, nil
 }
 
+// record records events for a caller who may only have been recalled: where
+// something about the credential may have changed, it is admitted first.
+func (s Events) record(ctx context.Context, x *exchange, events []event.Parsed) ([]event.Result, error) {
+	results, err := s.recorder.Record(ctx, x.caller, events)
+	if errors.Is(err, event.ErrStaleCaller) {
+		if err := s.guard.admit(ctx, x); err != nil {
+			return nil, err
+		}
+		return s.recorder.Record(ctx, x.caller, events)
+	}
+	return results, err
+}
+
 // ListEvents lists events of the last 30 days.
 func (s Events) ListEvents(ctx context.Context, r api.ListEventsRequestObject) (api.ListEventsResponseObject, error) {
 	q := event.Query{
@@ -84,7 +100,7 @@ func (s Events) ListEvents(ctx context.Context, r api.ListEventsRequestObject) (
 	if r.Params.Limit != nil {
 		q.Limit = int(*r.Params.Limit)
 	}
-	rows, next, total, err := s.lists.Events(ctx, auth.CallerOf(ctx).Workspace, q)
+	rows, next, total, err := s.lists.Events(ctx, exchangeOf(ctx).caller.Workspace, q)
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +134,7 @@ func (s Events) ListEventTypes(ctx context.Context, r api.ListEventTypesRequestO
 	if r.Params.Limit != nil {
 		q.Limit = int(*r.Params.Limit)
 	}
-	rows, next, total, err := s.lists.Types(ctx, auth.CallerOf(ctx).Workspace, q)
+	rows, next, total, err := s.lists.Types(ctx, exchangeOf(ctx).caller.Workspace, q)
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"mime"
@@ -10,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/inletdev/inlet/db"
 	"github.com/inletdev/inlet/gen/api"
 	"github.com/inletdev/inlet/impl/auth"
 )
@@ -31,28 +31,58 @@ var operations = func() map[string]*api.Operation {
 // request rate, workspace switch, scopes, headers and query, body size, media
 // type, body. It reads what each operation wants from the document's table.
 type guard struct {
-	db         *db.DB
+	admitter   *auth.Admitter
 	validators validators
 }
 
 func (g *guard) pass(w http.ResponseWriter, r *http.Request, x *exchange) error {
+	x.authorization = r.Header.Values("Authorization")
+	// Intake of events admits its caller in the statement that records them. A
+	// recalled caller without the scopes may have them by now.
+	if x.op.Tag == eventsTag && x.op.MaxBody > 0 {
+		x.caller = g.admitter.Recall(x.authorization)
+	}
+	if x.caller == nil || x.caller.Require(x.op.Scopes) != nil {
+		err := g.admit(r.Context(), x)
+		if x.caller != nil && x.caller.Rate != nil {
+			setRate(w.Header(), x.caller.Rate)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return g.afterAdmission(r.Context(), x, g.check(w, r, x))
+}
+
+// admit makes sure, now, of the caller, the rate, the switch and the scopes.
+func (g *guard) admit(ctx context.Context, x *exchange) error {
 	var err error
-	x.caller, err = auth.Admit(r.Context(), g.db, r.Header.Values("Authorization"))
-	if x.caller != nil && x.caller.Rate != nil {
-		setRate(w.Header(), x.caller.Rate)
-	}
-	if err != nil {
+	if x.caller, err = g.admitter.Admit(ctx, x.authorization); err != nil {
 		return err
 	}
-	if err := x.caller.Require(x.op.Scopes); err != nil {
-		return err
+	return x.caller.Require(x.op.Scopes)
+}
+
+// afterAdmission gives the error of something that comes behind admission,
+// which has to take place first where the caller was only recalled.
+func (g *guard) afterAdmission(ctx context.Context, x *exchange, err error) error {
+	if err != nil && x.caller.Recalled {
+		if err := g.admit(ctx, x); err != nil {
+			return err
+		}
 	}
+	return err
+}
+
+// check is all that comes between admission and the operation.
+func (g *guard) check(w http.ResponseWriter, r *http.Request, x *exchange) error {
 	if err := g.validators.parameters(x.op, r); err != nil {
 		return err
 	}
 	if x.op.MaxBody == 0 {
 		return nil
 	}
+	var err error
 	if x.body, err = readBody(w, r, x.op); err != nil {
 		return err
 	}

@@ -2,9 +2,11 @@ package auth
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/inletdev/inlet/db"
@@ -21,6 +23,12 @@ type Caller struct {
 	Test      bool // leads of this key are tests
 	Scopes    []string
 	Rate      *Rate // nil on API keys, whose answers carry no rate-limit headers
+
+	// A recalled caller was admitted before, not now: it stands only if the
+	// workspace still has this version, and its request is yet to be counted.
+	Recalled bool
+	Version  int64
+	Limit    int // requests a minute
 }
 
 // Rate is where a credential stands in its minute.
@@ -29,20 +37,78 @@ type Rate struct {
 	Reset            time.Duration // to the end of the minute
 }
 
+// An Admitter tells who calls.
+type Admitter struct {
+	db *db.DB
+
+	mu    sync.RWMutex
+	known map[[sha256.Size]byte]acquaintance
+}
+
+// acquaintance is what is remembered of an API key.
+type acquaintance struct {
+	caller  Caller
+	expires time.Time // zero: never
+}
+
+// mostKnown bounds the keys that are remembered; past it all are forgotten.
+const mostKnown = 20_000
+
+// NewAdmitter makes an admitter that remembers nobody.
+func NewAdmitter(d *db.DB) *Admitter {
+	return &Admitter{db: d, known: make(map[[sha256.Size]byte]acquaintance)}
+}
+
+// Recall gives the caller of an API key that was admitted before, or nil. What
+// relies on a recalled caller must have its version checked, and its request
+// counted, in its own work on the database; whatever else is to be answered
+// needs Admit first.
+func (a *Admitter) Recall(authorization []string) *Caller {
+	credential, ok := credentialOf(authorization)
+	if !ok {
+		return nil
+	}
+	a.mu.RLock()
+	known, ok := a.known[credential.Hash]
+	a.mu.RUnlock()
+	if !ok || !known.expires.IsZero() && !a.db.Now().Before(known.expires) {
+		return nil
+	}
+	return &known.caller
+}
+
+func (a *Admitter) remember(credential Credential, caller Caller, expires *time.Time) {
+	caller.Recalled = true
+	known := acquaintance{caller: caller}
+	if expires != nil {
+		known.expires = *expires
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.known) >= mostKnown {
+		clear(a.known)
+	}
+	a.known[credential.Hash] = known
+}
+
+func credentialOf(authorization []string) (Credential, bool) {
+	token, ok := FromHeader(authorization)
+	if !ok {
+		return Credential{}, false
+	}
+	return ParseToken(token)
+}
+
 // Admit checks the Authorization header of a request and counts the request in
 // the minute of its key. The fault is invalid_api_key, byte for byte the same
 // whatever was wrong, or rate_limited, or api_disabled. The caller is returned
 // beside a fault once the credential was found valid.
-func Admit(ctx context.Context, d *db.DB, authorization []string) (*Caller, error) {
-	token, ok := FromHeader(authorization)
+func (a *Admitter) Admit(ctx context.Context, authorization []string) (*Caller, error) {
+	credential, ok := credentialOf(authorization)
 	if !ok {
 		return nil, fault.InvalidAPIKey.New()
 	}
-	credential, ok := ParseToken(token)
-	if !ok {
-		return nil, fault.InvalidAPIKey.New()
-	}
-	a, err := d.Admit(ctx, credential.Hash, limit.WorkspaceRequestsPerMinute)
+	found, err := a.db.Admit(ctx, credential.Hash, limit.WorkspaceRequestsPerMinute)
 	if errors.Is(err, db.ErrNotFound) {
 		return nil, fault.InvalidAPIKey.New()
 	}
@@ -51,40 +117,52 @@ func Admit(ctx context.Context, d *db.DB, authorization []string) (*Caller, erro
 	}
 
 	caller := &Caller{
-		Workspace: a.WorkspaceID,
-		KeyID:     a.KeyID,
-		Kind:      Kind(a.Kind),
-		Test:      a.Test,
+		Workspace: found.WorkspaceID,
+		KeyID:     found.KeyID,
+		Kind:      Kind(found.Kind),
+		Test:      found.Test,
+		Version:   found.Version,
+		Limit:     found.KeyLimit,
 		Scopes: Standing{
-			Kind: Kind(a.Kind), Ticked: a.Scopes,
-			OwnerStays: a.OwnerStays, OwnerScopes: a.OwnerScopes,
-			HasRole: a.HasRole, RoleScopes: a.RoleScopes,
+			Kind: Kind(found.Kind), Ticked: found.Scopes,
+			OwnerStays: found.OwnerStays, OwnerScopes: found.OwnerScopes,
+			HasRole: found.HasRole, RoleScopes: found.RoleScopes,
 		}.Effective(),
 	}
-	left := time.Duration(a.SecondsLeft) * time.Second
+	left := time.Duration(found.SecondsLeft) * time.Second
 	if caller.Kind == ServiceKey {
-		caller.Rate = &Rate{Limit: a.KeyLimit, Reset: left}
-		if a.KeyRequests != nil && a.WorkspaceRequests != nil {
-			caller.Rate.Remaining = min(a.KeyLimit-*a.KeyRequests, limit.WorkspaceRequestsPerMinute-*a.WorkspaceRequests)
+		caller.Rate = &Rate{Limit: found.KeyLimit, Reset: left}
+		if found.KeyRequests != nil && found.WorkspaceRequests != nil {
+			caller.Rate.Remaining = min(found.KeyLimit-*found.KeyRequests, limit.WorkspaceRequestsPerMinute-*found.WorkspaceRequests)
 		}
+	} else {
+		// The requests of service keys count against the workspace too, and
+		// their answers tell how many are left: those are never recalled.
+		a.remember(credential, *caller, found.ExpiresAt)
 	}
 	switch {
-	case a.KeyRequests == nil:
-		return caller, tooMany(caller.Kind, "credential", a.KeyLimit, left)
-	case caller.Kind == ServiceKey && a.WorkspaceRequests == nil:
-		return caller, tooMany(caller.Kind, "organization", limit.WorkspaceRequestsPerMinute, left)
-	case caller.Kind == ServiceKey && !a.APIEnabled:
+	case found.KeyRequests == nil && caller.Kind == ServiceKey:
+		return caller, withScope(TooMany(found.KeyLimit, left), "credential")
+	case found.KeyRequests == nil:
+		return caller, TooMany(found.KeyLimit, left)
+	case caller.Kind == ServiceKey && found.WorkspaceRequests == nil:
+		return caller, withScope(TooMany(limit.WorkspaceRequestsPerMinute, left), "organization")
+	case caller.Kind == ServiceKey && !found.APIEnabled:
 		return caller, fault.APIDisabled.New()
 	}
 	return caller, nil
 }
 
-func tooMany(kind Kind, scope string, allowed int, left time.Duration) *fault.Fault {
+// TooMany gives the fault of a request past a limit a minute, of which so much
+// is left.
+func TooMany(allowed int, left time.Duration) *fault.Fault {
 	f := fault.RateLimited.In(left)
 	f.Message = fmt.Sprintf("More than %d requests in this minute; wait %d seconds.", allowed, f.RetryAfter)
-	if kind == ServiceKey {
-		f.Scope = scope
-	}
+	return f
+}
+
+func withScope(f *fault.Fault, scope string) *fault.Fault {
+	f.Scope = scope
 	return f
 }
 
@@ -104,13 +182,3 @@ func (c *Caller) Require(scopes []string) error {
 	f.Scopes = missing
 	return f
 }
-
-type callerKey struct{}
-
-// WithCaller gives a context that carries the caller to the handlers.
-func WithCaller(ctx context.Context, c *Caller) context.Context {
-	return context.WithValue(ctx, callerKey{}, c)
-}
-
-// CallerOf gives the caller of a request that was admitted.
-func CallerOf(ctx context.Context) *Caller { return ctx.Value(callerKey{}).(*Caller) }

@@ -157,6 +157,43 @@ func TestNarrowingHoldsFromTheVeryNextRequestOnEveryProcess(t *testing.T) {
 		}
 	}
 	both("all", 401)
+	// It does not matter what else is wrong with the request.
+	for _, server := range []*server{s, other} {
+		expect(t, server.send(t, "POST", "/api/v1/events", `{`, w.key("all")), 401, "invalid_api_key", "")
+		expect(t, server.send(t, "POST", "/api/v1/events/batch", `{}`, w.key("all")), 401, "invalid_api_key", "")
+		expect(t, server.send(t, "POST", "/api/v1/events", `x`, w.key("all"), "Content-Type: text/plain"), 401, "invalid_api_key", "")
+	}
+}
+
+func TestEveryRequestOfAValidCredentialCountsWhateverItsAnswer(t *testing.T) {
+	s := sharedServer(t)
+	for range 3 {
+		w := seed(t, strings.Replace(standard, "requests_per_minute: 2}", "requests_per_minute: 6}", 1))
+		var got []int
+		minutes := map[string]bool{}
+		for _, body := range []string{
+			`{"id":"1","name":"n","visitor":{"id":"v"}}`,
+			`{"id":"2","name":"n"}`,
+			`{"id":"3","name":"legacy_event","visitor":{"id":"v"}}`,
+			`{"id":"1","name":"n","visitor":{"id":"v"}}`,
+			`{`,
+			`{"id":"5","name":"n","visitor":{"id":"v"}}`,
+			`{"id":"6","name":"n","visitor":{"id":"v"}}`,
+			`{`,
+		} {
+			a := s.send(t, "POST", "/api/v1/events", body, w.key("two"))
+			got = append(got, a.status)
+			minutes[a.header.Get("Date")[:22]] = true
+		}
+		if len(minutes) > 1 {
+			continue
+		}
+		if want := []int{202, 400, 422, 202, 400, 202, 429, 429}; !slices.Equal(got, want) {
+			t.Errorf("got %v, want %v", got, want)
+		}
+		return
+	}
+	t.Error("no minute was long enough")
 }
 
 func TestTheMinuteOfAKeyIsExactAcrossProcesses(t *testing.T) {

@@ -7,12 +7,14 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/inletdev/inlet/db"
+	"github.com/inletdev/inlet/impl/auth"
 	"github.com/inletdev/inlet/impl/contact"
 	"github.com/inletdev/inlet/impl/fault"
 )
@@ -74,13 +76,18 @@ func (r *Recorder) Close() {
 	r.work.Wait()
 }
 
+// ErrStaleCaller says that a recalled caller may not be what it was: it is to be
+// admitted, and the events are to be offered again. Nothing was recorded.
+var ErrStaleCaller = errors.New("the caller was recalled and may have changed")
+
 // Record records the events of one request, in order, and says what became of
-// each. An error means that nothing of the request was recorded, unless the
-// context ended: then it may have been. Faults: events_rate_limited,
+// each. The request of a recalled caller is counted in its key's minute. An
+// error means that nothing of the request was recorded, unless the context
+// ended: then it may have been. Faults: rate_limited, events_rate_limited,
 // events_unavailable, internal_error.
-func (r *Recorder) Record(ctx context.Context, workspace int64, events []Parsed) ([]Result, error) {
+func (r *Recorder) Record(ctx context.Context, caller *auth.Caller, events []Parsed) ([]Result, error) {
 	o := &offer{
-		ctx: ctx, workspace: workspace, events: events,
+		ctx: ctx, caller: caller, workspace: caller.Workspace, events: events,
 		results: make([]Result, len(events)), done: make(chan struct{}),
 	}
 	for i := range events {
@@ -117,6 +124,7 @@ func (r *Recorder) offer(o *offer) bool {
 // An offer is one request on its way through a lane.
 type offer struct {
 	ctx       context.Context
+	caller    *auth.Caller
 	workspace int64
 	events    []Parsed
 	results   []Result        // unsettled where the status is zero
@@ -207,19 +215,16 @@ func (l *lane) try(offers []*offer) (again []*offer) {
 		for n < len(offers) && offers[n].workspace == offers[0].workspace {
 			n++
 		}
-		p := part{offers: offers[:n]}
+		same := offers[:n]
 		offers = offers[n:]
-		known, ok := l.registries[p.workspace()]
-		if !ok {
-			var err error
-			if known, err = loadRegistry(ctx, l.db, p.workspace()); err != nil {
-				l.fail(p.offers, err)
-				continue
-			}
-			l.registries[p.workspace()] = known
+		known, err := l.registry(ctx, same)
+		if err != nil {
+			l.fail(same, err)
+			continue
 		}
-		p.draft.registry = known
-		g.add(p)
+		if same = current(same, known.version); len(same) > 0 {
+			g.add(part{offers: same, draft: draft{registry: known}})
+		}
 	}
 	if len(g.parts) == 0 {
 		return nil
@@ -247,19 +252,57 @@ func (l *lane) try(offers []*offer) (again []*offer) {
 		case db.GroupKnownID:
 			p.learn(&result)
 			again = append(again, p.offers...)
-		case db.GroupMinuteFull, db.GroupDayFull:
+		case db.GroupMinuteFull, db.GroupDayFull, db.GroupKeyFull:
 			if len(p.offers) > 1 {
 				l.recordEach(p.offers)
 				continue
 			}
-			unit := time.Minute
-			if result.Verdicts[i] == db.GroupDayFull {
-				unit = 24 * time.Hour
-			}
-			p.offers[0].settle(fault.EventsRateLimited.In(unit - time.Duration(result.NowMS)*time.Millisecond%unit))
+			p.offers[0].settle(full(p.offers[0], result.Verdicts[i], result.NowMS))
 		}
 	}
 	return again
+}
+
+// full gives the fault of an offer that would pass a limit.
+func full(o *offer, verdict, nowMS int64) *fault.Fault {
+	left := func(unit time.Duration) time.Duration { return unit - time.Duration(nowMS)*time.Millisecond%unit }
+	switch verdict {
+	case db.GroupKeyFull:
+		return auth.TooMany(o.caller.Limit, left(time.Minute))
+	case db.GroupDayFull:
+		return fault.EventsRateLimited.In(left(24 * time.Hour))
+	}
+	return fault.EventsRateLimited.In(left(time.Minute))
+}
+
+// registry gives what the lane knows of the offers' workspace, and looks again
+// where a caller was admitted at a later version.
+func (l *lane) registry(ctx context.Context, offers []*offer) (registry, error) {
+	workspace := offers[0].workspace
+	known, ok := l.registries[workspace]
+	for _, o := range offers {
+		ok = ok && (!o.caller.Recalled || o.caller.Version <= known.version)
+	}
+	if ok {
+		return known, nil
+	}
+	known, err := loadRegistry(ctx, l.db, workspace)
+	if err == nil {
+		l.registries[workspace] = known
+	}
+	return known, err
+}
+
+// current turns away the offers whose recalled caller is of an earlier version
+// than the registry, and gives the others.
+func current(offers []*offer, version int64) []*offer {
+	return slices.DeleteFunc(slices.Clone(offers), func(o *offer) bool {
+		stale := o.caller.Recalled && o.caller.Version != version
+		if stale {
+			o.settle(ErrStaleCaller)
+		}
+		return stale
+	})
 }
 
 func (l *lane) fail(offers []*offer, err error) {
@@ -364,7 +407,27 @@ func (g *group) add(p part) {
 	c.Workspaces = append(c.Workspaces, p.workspace())
 	c.Versions = append(c.Versions, p.draft.version)
 	c.Counts = append(c.Counts, int64(count))
+	c.Requests = append(c.Requests, int64(len(p.offers)))
+	g.addKeys(p, workspace)
 	g.parts = append(g.parts, p)
+}
+
+// addKeys has the requests of recalled callers counted.
+func (g *group) addKeys(p part, workspace int64) {
+	requests := make(map[int64]int64)
+	limits := make(map[int64]int64)
+	for _, o := range p.offers {
+		if o.caller.Recalled && !o.counted {
+			requests[o.caller.KeyID]++
+			limits[o.caller.KeyID] = int64(o.caller.Limit)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(requests)) {
+		g.call.KeyWorkspace = append(g.call.KeyWorkspace, workspace)
+		g.call.KeyID = append(g.call.KeyID, key)
+		g.call.KeyRequests = append(g.call.KeyRequests, requests[key])
+		g.call.KeyLimit = append(g.call.KeyLimit, limits[key])
+	}
 }
 
 func (g *group) addEvent(e *Event, match reference, typeID int64) {

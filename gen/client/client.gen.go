@@ -74,7 +74,7 @@ type CompanyByDomain struct {
 
 // CompanyByID A company by its id.
 type CompanyByID struct {
-	// Id Identifier of a record of the workspace.
+	// Id Id of the company.
 	Id ID `json:"id"`
 }
 
@@ -91,7 +91,7 @@ type ContactByEmail struct {
 
 // ContactByID A contact by its id.
 type ContactByID struct {
-	// Id Identifier of a record of the workspace.
+	// Id Id of the contact.
 	Id ID `json:"id"`
 }
 
@@ -105,7 +105,7 @@ type Error struct {
 	// Error A stable code.
 	Error string `json:"error"`
 
-	// LeadId Identifier of a record of the workspace.
+	// LeadId The lead that the key created, with `duplicate_request`.
 	LeadId *ID `json:"lead_id,omitempty"`
 
 	// Message For people; it can change.
@@ -114,7 +114,7 @@ type Error struct {
 	// Param The field at fault.
 	Param *string `json:"param,omitempty"`
 
-	// RequestId Identifier of a request.
+	// RequestId The id of the request, as in `X-Request-Id`.
 	RequestId RequestID `json:"request_id"`
 
 	// RetryAfter Whole seconds to wait, as in `Retry-After`.
@@ -138,23 +138,22 @@ type Event struct {
 	// DomainHint The domain that the event named, normalized.
 	DomainHint nullable.Nullable[string] `json:"domain_hint"`
 
-	// EventId The id that the event was recorded under.
+	// EventId The id it was recorded under.
 	EventId EventID `json:"event_id"`
 
 	// Id Your own id of the event.
 	Id string `json:"id"`
 
-	// Name A lower-case letter, then a-z, 0-9 and underscore.
+	// Name What happened.
 	Name EventName `json:"name"`
 
-	// OccurredAt RFC 3339 time in UTC, with three decimals.
+	// OccurredAt When it happened.
 	OccurredAt Timestamp `json:"occurred_at"`
 
-	// Properties What else is known, at most 4 KB as compact JSON. Keys are a lower-case letter, then a-z, 0-9 and underscore, at
-	// most 40 characters. No personal data.
+	// Properties The properties it was sent with.
 	Properties EventProperties `json:"properties"`
 
-	// ReceivedAt RFC 3339 time in UTC, with three decimals.
+	// ReceivedAt When it was received.
 	ReceivedAt Timestamp `json:"received_at"`
 
 	// ResolvedAt When an event that waited for its visitor was matched.
@@ -172,22 +171,22 @@ type EventBatch struct {
 
 // EventBatchReceipt What became of the events of a batch.
 type EventBatchReceipt struct {
-	// Accepted How many events of the batch came to this.
+	// Accepted How many were accepted.
 	Accepted EventCount `json:"accepted"`
 
-	// Duplicate How many events of the batch came to this.
+	// Duplicate How many were recorded before.
 	Duplicate EventCount `json:"duplicate"`
 
-	// PendingIdentity How many events of the batch came to this.
+	// PendingIdentity How many wait for their visitor.
 	PendingIdentity EventCount `json:"pending_identity"`
 
-	// Refused How many events of the batch came to this.
+	// Refused How many were refused.
 	Refused EventCount `json:"refused"`
 
 	// Results One entry an event, in the order of the request.
 	Results []EventResult `json:"results"`
 
-	// Unmatched How many events of the batch came to this.
+	// Unmatched How many matched nobody.
 	Unmatched EventCount `json:"unmatched"`
 }
 
@@ -196,7 +195,7 @@ type EventCount = int32
 
 // EventError What an event operation decided against.
 type EventError struct {
-	// Error What went wrong, and where. Match on `code`.
+	// Error What went wrong, and where. Match on its `code`.
 	Error EventErrorDetail `json:"error"`
 }
 
@@ -217,16 +216,16 @@ type EventID = string
 
 // EventInput Something that happened. At least one of `company`, `contact` and `visitor` is needed.
 type EventInput struct {
-	// Company A company, by exactly one of `id` and `domain`.
+	// Company The company it is about, by exactly one of `id` and `domain`.
 	Company *CompanyReference `json:"company,omitempty"`
 
-	// Contact A contact, by exactly one of `id` and `email`.
+	// Contact The person it is about, by exactly one of `id` and `email`; used for look-up only.
 	Contact *ContactReference `json:"contact,omitempty"`
 
 	// Id Your own id of the event, unique within the workspace; it makes repeats safe.
 	Id string `json:"id"`
 
-	// Name A lower-case letter, then a-z, 0-9 and underscore.
+	// Name What happened; a lower-case letter, then a-z, 0-9 and underscore.
 	Name EventName `json:"name"`
 
 	// OccurredAt When it happened: an RFC 3339 time with its zone, on a day that exists, at most 30 days in the past and at
@@ -237,7 +236,7 @@ type EventInput struct {
 	// most 40 characters. No personal data.
 	Properties *EventProperties `json:"properties,omitempty"`
 
-	// Visitor A visitor of one of your sites.
+	// Visitor The visitor of your site it is about.
 	Visitor *VisitorReference `json:"visitor,omitempty"`
 }
 
@@ -257,7 +256,7 @@ type EventPage struct {
 	// Rows Newest first.
 	Rows []Event `json:"rows"`
 
-	// Total Exactly how many rows match the filters, on all pages together.
+	// Total Exactly how many rows match, on all pages together.
 	Total Total `json:"total"`
 }
 
@@ -267,7 +266,7 @@ type EventProperties map[string]PropertyValue
 
 // EventReceipt What became of an event.
 type EventReceipt struct {
-	// EventId The id that the event was recorded under.
+	// EventId The id it was recorded under; of a duplicate, the id of the first record.
 	EventId EventID `json:"event_id"`
 
 	// Id Your own id of the event.
@@ -279,10 +278,10 @@ type EventReceipt struct {
 
 // EventResult What became of one event of a batch.
 type EventResult struct {
-	// Error What went wrong, and where. Match on `code`.
+	// Error Why it was refused; absent when it was not. `param` is relative to this event.
 	Error *EventErrorDetail `json:"error,omitempty"`
 
-	// EventId The id that the event was recorded under.
+	// EventId The id it was recorded under; absent when it was refused.
 	EventId *EventID `json:"event_id,omitempty"`
 
 	// Id Your own id of the event; null where it had no usable one.
@@ -297,22 +296,22 @@ type EventStatusFilter string
 
 // EventType An event name that the workspace has received.
 type EventType struct {
-	// FirstSeenAt RFC 3339 time in UTC, with three decimals.
+	// FirstSeenAt When the name was first seen.
 	FirstSeenAt Timestamp `json:"first_seen_at"`
 
-	// Id Identifier of a record of the workspace.
+	// Id Id of the event type.
 	Id ID `json:"id"`
 
 	// Label Display name; an admin can change it.
 	Label string `json:"label"`
 
-	// LastSeenAt RFC 3339 time in UTC, with three decimals.
+	// LastSeenAt When an event of the name was last received.
 	LastSeenAt Timestamp `json:"last_seen_at"`
 
-	// Name A lower-case letter, then a-z, 0-9 and underscore.
+	// Name The event name.
 	Name EventName `json:"name"`
 
-	// Properties Each property with the type it was first seen with.
+	// Properties Each property with its first-seen type.
 	Properties PropertyTypes `json:"properties"`
 
 	// SignalFact How a custom signal refers to the event; its properties are `prop.<key>`.
@@ -330,7 +329,7 @@ type EventTypePage struct {
 	// Rows In alphabetical order.
 	Rows []EventType `json:"rows"`
 
-	// Total Exactly how many rows match the filters, on all pages together.
+	// Total Exactly how many rows match, on all pages together.
 	Total Total `json:"total"`
 }
 
@@ -339,16 +338,16 @@ type ID = int64
 
 // Lead What became of a lead.
 type Lead struct {
-	// CompanyId Identifier of a record of the workspace.
+	// CompanyId The company it was tied to; absent when there is none.
 	CompanyId *ID `json:"company_id,omitempty"`
 
-	// ContactId Identifier of a record of the workspace.
+	// ContactId The contact it was tied to; absent when there is none.
 	ContactId *ID `json:"contact_id,omitempty"`
 
 	// IsTest The key is a test key, or the e-mail's domain is reserved for examples. A test lead matches and creates nothing.
 	IsTest bool `json:"is_test"`
 
-	// LeadId Identifier of a record of the workspace.
+	// LeadId The lead that was created.
 	LeadId ID `json:"lead_id"`
 
 	// Reconciled The lead was tied to a contact or company that existed before it.
@@ -360,82 +359,83 @@ type Lead struct {
 
 // LeadCompany The person's company. Wins over the flat spellings.
 type LeadCompany struct {
-	// Domain Text of a lead; null and blank text count as absent.
+	// Domain A domain such as globex.com.
 	Domain nullable.Nullable[LeadText] `json:"domain,omitempty"`
 
-	// Name Text of a lead; null and blank text count as absent.
+	// Name Name of the company.
 	Name nullable.Nullable[LeadText] `json:"name,omitempty"`
 }
 
 // LeadInput A person who showed interest. At least `email` or `name` is needed. Fields that are not listed are kept with the lead.
 type LeadInput struct {
-	// Company The person's company. Wins over the flat spellings.
+	// Company The person's company; its fields win over `company_domain` and `company_name`.
 	Company nullable.Nullable[LeadCompany] `json:"company,omitempty"`
 
-	// CompanyDomain Text of a lead; null and blank text count as absent.
+	// CompanyDomain Flat spelling of `company.domain`.
 	CompanyDomain nullable.Nullable[LeadText] `json:"company_domain,omitempty"`
 
-	// CompanyName Text of a lead; null and blank text count as absent.
+	// CompanyName Flat spelling of `company.name`.
 	CompanyName nullable.Nullable[LeadText] `json:"company_name,omitempty"`
 
-	// Department Text of a lead; null and blank text count as absent.
+	// Department Department the person works in.
 	Department nullable.Nullable[LeadText] `json:"department,omitempty"`
 
 	// Email E-mail address.
 	Email nullable.Nullable[string] `json:"email,omitempty"`
 
-	// FirstName Text of a lead; null and blank text count as absent.
+	// FirstName First name. It does not stand in for `name`.
 	FirstName nullable.Nullable[LeadText] `json:"first_name,omitempty"`
 
-	// LastName Text of a lead; null and blank text count as absent.
+	// LastName Last name. It does not stand in for `name`.
 	LastName nullable.Nullable[LeadText] `json:"last_name,omitempty"`
 
 	// LinkedinUrl Address of the person's LinkedIn profile.
 	LinkedinUrl nullable.Nullable[string] `json:"linkedin_url,omitempty"`
 
-	// Name Text of a lead; null and blank text count as absent.
+	// Name Full name.
 	Name nullable.Nullable[LeadText] `json:"name,omitempty"`
 
-	// Phone Text of a lead; null and blank text count as absent.
+	// Phone Phone number.
 	Phone nullable.Nullable[LeadText] `json:"phone,omitempty"`
 
-	// Seniority Text of a lead; null and blank text count as absent.
+	// Seniority How senior the person is, in your own words.
 	Seniority nullable.Nullable[LeadText] `json:"seniority,omitempty"`
 
-	// Title Text of a lead; null and blank text count as absent.
+	// Title Job title.
 	Title nullable.Nullable[LeadText] `json:"title,omitempty"`
 
-	// Utm Where the person came from. Wins over the flat spellings.
+	// Utm Where the person came from; its fields win over `utm_source`, `utm_medium` and `utm_campaign`.
 	Utm nullable.Nullable[LeadUTM] `json:"utm,omitempty"`
 
-	// UtmCampaign Text of a lead; null and blank text count as absent.
+	// UtmCampaign Flat spelling of `utm.campaign`.
 	UtmCampaign nullable.Nullable[LeadText] `json:"utm_campaign,omitempty"`
 
-	// UtmMedium Text of a lead; null and blank text count as absent.
+	// UtmMedium Flat spelling of `utm.medium`.
 	UtmMedium nullable.Nullable[LeadText] `json:"utm_medium,omitempty"`
 
-	// UtmSource Text of a lead; null and blank text count as absent.
-	UtmSource nullable.Nullable[LeadText] `json:"utm_source,omitempty"`
+	// UtmSource Flat spelling of `utm.source`.
+	UtmSource            nullable.Nullable[LeadText] `json:"utm_source,omitempty"`
+	AdditionalProperties map[string]interface{}      `json:"-"`
 }
 
-// LeadText Text of a lead; null and blank text count as absent.
+// LeadText Text of a lead, without U+0000; null and blank text count as absent.
 type LeadText = string
 
 // LeadUTM Where the person came from. Wins over the flat spellings.
 type LeadUTM struct {
-	// Campaign Text of a lead; null and blank text count as absent.
+	// Campaign Campaign name.
 	Campaign nullable.Nullable[LeadText] `json:"campaign,omitempty"`
 
-	// Medium Text of a lead; null and blank text count as absent.
+	// Medium Campaign medium, such as email.
 	Medium nullable.Nullable[LeadText] `json:"medium,omitempty"`
 
-	// Source Text of a lead; null and blank text count as absent.
+	// Source Campaign source, such as newsletter.
 	Source nullable.Nullable[LeadText] `json:"source,omitempty"`
 }
 
 // MotionStart Who enters a motion.
 type MotionStart struct {
-	// CompanyId Identifier of a record of the workspace.
+	// CompanyId The company that enters.
 	CompanyId ID `json:"companyId"`
 
 	// ContactIds Contacts of the company that the motion is about.
@@ -444,19 +444,19 @@ type MotionStart struct {
 
 // MotionStartDecided An entry and its decision.
 type MotionStartDecided struct {
-	// CompanyId Identifier of a record of the workspace.
+	// CompanyId The company.
 	CompanyId ID `json:"companyId"`
 
 	// ContactIds The contacts named at the start.
 	ContactIds []ID `json:"contactIds"`
 
-	// DecidedAt RFC 3339 time in UTC, with three decimals.
+	// DecidedAt When it was decided.
 	DecidedAt Timestamp `json:"decidedAt"`
 
 	// EnrollmentId The enrollment, when the company entered.
 	EnrollmentId nullable.Nullable[int64] `json:"enrollmentId"`
 
-	// MotionId Identifier of a record of the workspace.
+	// MotionId The motion.
 	MotionId ID `json:"motionId"`
 
 	// Outcome Whether the company entered.
@@ -477,10 +477,10 @@ type MotionStartDecidedStatus string
 
 // MotionStartQueued An entry that waits for its decision.
 type MotionStartQueued struct {
-	// CompanyId Identifier of a record of the workspace.
+	// CompanyId The company.
 	CompanyId ID `json:"companyId"`
 
-	// MotionId Identifier of a record of the workspace.
+	// MotionId The motion.
 	MotionId ID `json:"motionId"`
 
 	// Status Always `queued`.
@@ -687,6 +687,299 @@ type CreateLeadJSONRequestBody = LeadInput
 
 // StartMotionJSONRequestBody defines body for StartMotion for application/json ContentType.
 type StartMotionJSONRequestBody = MotionStart
+
+// Getter for additional properties for LeadInput. Returns the specified
+// element and whether it was found
+func (a LeadInput) Get(fieldName string) (value interface{}, found bool) {
+	if a.AdditionalProperties != nil {
+		value, found = a.AdditionalProperties[fieldName]
+	}
+	return
+}
+
+// Setter for additional properties for LeadInput
+func (a *LeadInput) Set(fieldName string, value interface{}) {
+	if a.AdditionalProperties == nil {
+		a.AdditionalProperties = make(map[string]interface{})
+	}
+	a.AdditionalProperties[fieldName] = value
+}
+
+// Override default JSON handling for LeadInput to handle AdditionalProperties
+func (a *LeadInput) UnmarshalJSON(b []byte) error {
+	object := make(map[string]json.RawMessage)
+	err := json.Unmarshal(b, &object)
+	if err != nil {
+		return err
+	}
+
+	if raw, found := object["company"]; found {
+		err = json.Unmarshal(raw, &a.Company)
+		if err != nil {
+			return fmt.Errorf("error reading 'company': %w", err)
+		}
+		delete(object, "company")
+	}
+
+	if raw, found := object["company_domain"]; found {
+		err = json.Unmarshal(raw, &a.CompanyDomain)
+		if err != nil {
+			return fmt.Errorf("error reading 'company_domain': %w", err)
+		}
+		delete(object, "company_domain")
+	}
+
+	if raw, found := object["company_name"]; found {
+		err = json.Unmarshal(raw, &a.CompanyName)
+		if err != nil {
+			return fmt.Errorf("error reading 'company_name': %w", err)
+		}
+		delete(object, "company_name")
+	}
+
+	if raw, found := object["department"]; found {
+		err = json.Unmarshal(raw, &a.Department)
+		if err != nil {
+			return fmt.Errorf("error reading 'department': %w", err)
+		}
+		delete(object, "department")
+	}
+
+	if raw, found := object["email"]; found {
+		err = json.Unmarshal(raw, &a.Email)
+		if err != nil {
+			return fmt.Errorf("error reading 'email': %w", err)
+		}
+		delete(object, "email")
+	}
+
+	if raw, found := object["first_name"]; found {
+		err = json.Unmarshal(raw, &a.FirstName)
+		if err != nil {
+			return fmt.Errorf("error reading 'first_name': %w", err)
+		}
+		delete(object, "first_name")
+	}
+
+	if raw, found := object["last_name"]; found {
+		err = json.Unmarshal(raw, &a.LastName)
+		if err != nil {
+			return fmt.Errorf("error reading 'last_name': %w", err)
+		}
+		delete(object, "last_name")
+	}
+
+	if raw, found := object["linkedin_url"]; found {
+		err = json.Unmarshal(raw, &a.LinkedinUrl)
+		if err != nil {
+			return fmt.Errorf("error reading 'linkedin_url': %w", err)
+		}
+		delete(object, "linkedin_url")
+	}
+
+	if raw, found := object["name"]; found {
+		err = json.Unmarshal(raw, &a.Name)
+		if err != nil {
+			return fmt.Errorf("error reading 'name': %w", err)
+		}
+		delete(object, "name")
+	}
+
+	if raw, found := object["phone"]; found {
+		err = json.Unmarshal(raw, &a.Phone)
+		if err != nil {
+			return fmt.Errorf("error reading 'phone': %w", err)
+		}
+		delete(object, "phone")
+	}
+
+	if raw, found := object["seniority"]; found {
+		err = json.Unmarshal(raw, &a.Seniority)
+		if err != nil {
+			return fmt.Errorf("error reading 'seniority': %w", err)
+		}
+		delete(object, "seniority")
+	}
+
+	if raw, found := object["title"]; found {
+		err = json.Unmarshal(raw, &a.Title)
+		if err != nil {
+			return fmt.Errorf("error reading 'title': %w", err)
+		}
+		delete(object, "title")
+	}
+
+	if raw, found := object["utm"]; found {
+		err = json.Unmarshal(raw, &a.Utm)
+		if err != nil {
+			return fmt.Errorf("error reading 'utm': %w", err)
+		}
+		delete(object, "utm")
+	}
+
+	if raw, found := object["utm_campaign"]; found {
+		err = json.Unmarshal(raw, &a.UtmCampaign)
+		if err != nil {
+			return fmt.Errorf("error reading 'utm_campaign': %w", err)
+		}
+		delete(object, "utm_campaign")
+	}
+
+	if raw, found := object["utm_medium"]; found {
+		err = json.Unmarshal(raw, &a.UtmMedium)
+		if err != nil {
+			return fmt.Errorf("error reading 'utm_medium': %w", err)
+		}
+		delete(object, "utm_medium")
+	}
+
+	if raw, found := object["utm_source"]; found {
+		err = json.Unmarshal(raw, &a.UtmSource)
+		if err != nil {
+			return fmt.Errorf("error reading 'utm_source': %w", err)
+		}
+		delete(object, "utm_source")
+	}
+
+	if len(object) != 0 {
+		a.AdditionalProperties = make(map[string]interface{})
+		for fieldName, fieldBuf := range object {
+			var fieldVal interface{}
+			err := json.Unmarshal(fieldBuf, &fieldVal)
+			if err != nil {
+				return fmt.Errorf("error unmarshaling field %s: %w", fieldName, err)
+			}
+			a.AdditionalProperties[fieldName] = fieldVal
+		}
+	}
+	return nil
+}
+
+// Override default JSON handling for LeadInput to handle AdditionalProperties
+func (a LeadInput) MarshalJSON() ([]byte, error) {
+	var err error
+	object := make(map[string]json.RawMessage)
+
+	if a.Company != nil {
+		object["company"], err = json.Marshal(a.Company)
+		if err != nil {
+			return nil, fmt.Errorf("error marshaling 'company': %w", err)
+		}
+	}
+
+	if a.CompanyDomain != nil {
+		object["company_domain"], err = json.Marshal(a.CompanyDomain)
+		if err != nil {
+			return nil, fmt.Errorf("error marshaling 'company_domain': %w", err)
+		}
+	}
+
+	if a.CompanyName != nil {
+		object["company_name"], err = json.Marshal(a.CompanyName)
+		if err != nil {
+			return nil, fmt.Errorf("error marshaling 'company_name': %w", err)
+		}
+	}
+
+	if a.Department != nil {
+		object["department"], err = json.Marshal(a.Department)
+		if err != nil {
+			return nil, fmt.Errorf("error marshaling 'department': %w", err)
+		}
+	}
+
+	if a.Email != nil {
+		object["email"], err = json.Marshal(a.Email)
+		if err != nil {
+			return nil, fmt.Errorf("error marshaling 'email': %w", err)
+		}
+	}
+
+	if a.FirstName != nil {
+		object["first_name"], err = json.Marshal(a.FirstName)
+		if err != nil {
+			return nil, fmt.Errorf("error marshaling 'first_name': %w", err)
+		}
+	}
+
+	if a.LastName != nil {
+		object["last_name"], err = json.Marshal(a.LastName)
+		if err != nil {
+			return nil, fmt.Errorf("error marshaling 'last_name': %w", err)
+		}
+	}
+
+	if a.LinkedinUrl != nil {
+		object["linkedin_url"], err = json.Marshal(a.LinkedinUrl)
+		if err != nil {
+			return nil, fmt.Errorf("error marshaling 'linkedin_url': %w", err)
+		}
+	}
+
+	if a.Name != nil {
+		object["name"], err = json.Marshal(a.Name)
+		if err != nil {
+			return nil, fmt.Errorf("error marshaling 'name': %w", err)
+		}
+	}
+
+	if a.Phone != nil {
+		object["phone"], err = json.Marshal(a.Phone)
+		if err != nil {
+			return nil, fmt.Errorf("error marshaling 'phone': %w", err)
+		}
+	}
+
+	if a.Seniority != nil {
+		object["seniority"], err = json.Marshal(a.Seniority)
+		if err != nil {
+			return nil, fmt.Errorf("error marshaling 'seniority': %w", err)
+		}
+	}
+
+	if a.Title != nil {
+		object["title"], err = json.Marshal(a.Title)
+		if err != nil {
+			return nil, fmt.Errorf("error marshaling 'title': %w", err)
+		}
+	}
+
+	if a.Utm != nil {
+		object["utm"], err = json.Marshal(a.Utm)
+		if err != nil {
+			return nil, fmt.Errorf("error marshaling 'utm': %w", err)
+		}
+	}
+
+	if a.UtmCampaign != nil {
+		object["utm_campaign"], err = json.Marshal(a.UtmCampaign)
+		if err != nil {
+			return nil, fmt.Errorf("error marshaling 'utm_campaign': %w", err)
+		}
+	}
+
+	if a.UtmMedium != nil {
+		object["utm_medium"], err = json.Marshal(a.UtmMedium)
+		if err != nil {
+			return nil, fmt.Errorf("error marshaling 'utm_medium': %w", err)
+		}
+	}
+
+	if a.UtmSource != nil {
+		object["utm_source"], err = json.Marshal(a.UtmSource)
+		if err != nil {
+			return nil, fmt.Errorf("error marshaling 'utm_source': %w", err)
+		}
+	}
+
+	for fieldName, field := range a.AdditionalProperties {
+		object[fieldName], err = json.Marshal(field)
+		if err != nil {
+			return nil, fmt.Errorf("error marshaling '%s': %w", fieldName, err)
+		}
+	}
+	return json.Marshal(object)
+}
 
 // AsCompanyByID returns the union data inside the CompanyReference as a CompanyByID
 func (t CompanyReference) AsCompanyByID() (CompanyByID, error) {
@@ -2119,11 +2412,8 @@ type ListEventTypesResponse400Headers struct {
 
 // ListEventTypesResponse401Headers the declared response headers of an HTTP 401 response for ListEventTypes
 type ListEventTypesResponse401Headers struct {
-	RateLimitLimit     *int32
-	RateLimitRemaining *int32
-	RateLimitReset     *int32
-	WWWAuthenticate    string
-	XRequestId         RequestID
+	WWWAuthenticate string
+	XRequestId      RequestID
 }
 
 // ListEventTypesResponse403Headers the declared response headers of an HTTP 403 response for ListEventTypes
@@ -2276,11 +2566,8 @@ type ListEventsResponse400Headers struct {
 
 // ListEventsResponse401Headers the declared response headers of an HTTP 401 response for ListEvents
 type ListEventsResponse401Headers struct {
-	RateLimitLimit     *int32
-	RateLimitRemaining *int32
-	RateLimitReset     *int32
-	WWWAuthenticate    string
-	XRequestId         RequestID
+	WWWAuthenticate string
+	XRequestId      RequestID
 }
 
 // ListEventsResponse403Headers the declared response headers of an HTTP 403 response for ListEvents
@@ -2433,11 +2720,8 @@ type CreateEventResponse400Headers struct {
 
 // CreateEventResponse401Headers the declared response headers of an HTTP 401 response for CreateEvent
 type CreateEventResponse401Headers struct {
-	RateLimitLimit     *int32
-	RateLimitRemaining *int32
-	RateLimitReset     *int32
-	WWWAuthenticate    string
-	XRequestId         RequestID
+	WWWAuthenticate string
+	XRequestId      RequestID
 }
 
 // CreateEventResponse403Headers the declared response headers of an HTTP 403 response for CreateEvent
@@ -2641,11 +2925,8 @@ type CreateEventBatchResponse400Headers struct {
 
 // CreateEventBatchResponse401Headers the declared response headers of an HTTP 401 response for CreateEventBatch
 type CreateEventBatchResponse401Headers struct {
-	RateLimitLimit     *int32
-	RateLimitRemaining *int32
-	RateLimitReset     *int32
-	WWWAuthenticate    string
-	XRequestId         RequestID
+	WWWAuthenticate string
+	XRequestId      RequestID
 }
 
 // CreateEventBatchResponse403Headers the declared response headers of an HTTP 403 response for CreateEventBatch
@@ -2832,11 +3113,8 @@ type CreateLeadAliasResponse400Headers struct {
 
 // CreateLeadAliasResponse401Headers the declared response headers of an HTTP 401 response for CreateLeadAlias
 type CreateLeadAliasResponse401Headers struct {
-	RateLimitLimit     *int32
-	RateLimitRemaining *int32
-	RateLimitReset     *int32
-	WWWAuthenticate    string
-	XRequestId         RequestID
+	WWWAuthenticate string
+	XRequestId      RequestID
 }
 
 // CreateLeadAliasResponse403Headers the declared response headers of an HTTP 403 response for CreateLeadAlias
@@ -3057,11 +3335,8 @@ type CreateLeadResponse400Headers struct {
 
 // CreateLeadResponse401Headers the declared response headers of an HTTP 401 response for CreateLead
 type CreateLeadResponse401Headers struct {
-	RateLimitLimit     *int32
-	RateLimitRemaining *int32
-	RateLimitReset     *int32
-	WWWAuthenticate    string
-	XRequestId         RequestID
+	WWWAuthenticate string
+	XRequestId      RequestID
 }
 
 // CreateLeadResponse403Headers the declared response headers of an HTTP 403 response for CreateLead
@@ -3290,11 +3565,8 @@ type StartMotionResponse400Headers struct {
 
 // StartMotionResponse401Headers the declared response headers of an HTTP 401 response for StartMotion
 type StartMotionResponse401Headers struct {
-	RateLimitLimit     *int32
-	RateLimitRemaining *int32
-	RateLimitReset     *int32
-	WWWAuthenticate    string
-	XRequestId         RequestID
+	WWWAuthenticate string
+	XRequestId      RequestID
 }
 
 // StartMotionResponse403Headers the declared response headers of an HTTP 403 response for StartMotion
@@ -3882,27 +4154,6 @@ func ParseListEventTypesResponse(rsp *http.Response) (*ListEventTypesResponse, e
 		response.Headers400 = &headers
 	case rsp.StatusCode == 401:
 		var headers ListEventTypesResponse401Headers
-		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
-			var value int32
-			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
-				return nil, err
-			}
-			headers.RateLimitLimit = &value
-		}
-		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
-			var value int32
-			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
-				return nil, err
-			}
-			headers.RateLimitRemaining = &value
-		}
-		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
-			var value int32
-			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
-				return nil, err
-			}
-			headers.RateLimitReset = &value
-		}
 		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
@@ -4198,27 +4449,6 @@ func ParseListEventsResponse(rsp *http.Response) (*ListEventsResponse, error) {
 		response.Headers400 = &headers
 	case rsp.StatusCode == 401:
 		var headers ListEventsResponse401Headers
-		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
-			var value int32
-			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
-				return nil, err
-			}
-			headers.RateLimitLimit = &value
-		}
-		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
-			var value int32
-			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
-				return nil, err
-			}
-			headers.RateLimitRemaining = &value
-		}
-		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
-			var value int32
-			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
-				return nil, err
-			}
-			headers.RateLimitReset = &value
-		}
 		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
@@ -4535,27 +4765,6 @@ func ParseCreateEventResponse(rsp *http.Response) (*CreateEventResponse, error) 
 		response.Headers400 = &headers
 	case rsp.StatusCode == 401:
 		var headers CreateEventResponse401Headers
-		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
-			var value int32
-			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
-				return nil, err
-			}
-			headers.RateLimitLimit = &value
-		}
-		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
-			var value int32
-			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
-				return nil, err
-			}
-			headers.RateLimitRemaining = &value
-		}
-		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
-			var value int32
-			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
-				return nil, err
-			}
-			headers.RateLimitReset = &value
-		}
 		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
@@ -4958,27 +5167,6 @@ func ParseCreateEventBatchResponse(rsp *http.Response) (*CreateEventBatchRespons
 		response.Headers400 = &headers
 	case rsp.StatusCode == 401:
 		var headers CreateEventBatchResponse401Headers
-		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
-			var value int32
-			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
-				return nil, err
-			}
-			headers.RateLimitLimit = &value
-		}
-		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
-			var value int32
-			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
-				return nil, err
-			}
-			headers.RateLimitRemaining = &value
-		}
-		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
-			var value int32
-			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
-				return nil, err
-			}
-			headers.RateLimitReset = &value
-		}
 		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
@@ -5364,27 +5552,6 @@ func ParseCreateLeadAliasResponse(rsp *http.Response) (*CreateLeadAliasResponse,
 		response.Headers400 = &headers
 	case rsp.StatusCode == 401:
 		var headers CreateLeadAliasResponse401Headers
-		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
-			var value int32
-			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
-				return nil, err
-			}
-			headers.RateLimitLimit = &value
-		}
-		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
-			var value int32
-			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
-				return nil, err
-			}
-			headers.RateLimitRemaining = &value
-		}
-		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
-			var value int32
-			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
-				return nil, err
-			}
-			headers.RateLimitReset = &value
-		}
 		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
@@ -5832,27 +5999,6 @@ func ParseCreateLeadResponse(rsp *http.Response) (*CreateLeadResponse, error) {
 		response.Headers400 = &headers
 	case rsp.StatusCode == 401:
 		var headers CreateLeadResponse401Headers
-		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
-			var value int32
-			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
-				return nil, err
-			}
-			headers.RateLimitLimit = &value
-		}
-		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
-			var value int32
-			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
-				return nil, err
-			}
-			headers.RateLimitRemaining = &value
-		}
-		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
-			var value int32
-			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
-				return nil, err
-			}
-			headers.RateLimitReset = &value
-		}
 		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
@@ -6345,27 +6491,6 @@ func ParseStartMotionResponse(rsp *http.Response) (*StartMotionResponse, error) 
 		response.Headers400 = &headers
 	case rsp.StatusCode == 401:
 		var headers StartMotionResponse401Headers
-		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
-			var value int32
-			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
-				return nil, err
-			}
-			headers.RateLimitLimit = &value
-		}
-		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
-			var value int32
-			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
-				return nil, err
-			}
-			headers.RateLimitRemaining = &value
-		}
-		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
-			var value int32
-			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
-				return nil, err
-			}
-			headers.RateLimitReset = &value
-		}
 		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {

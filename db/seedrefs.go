@@ -3,12 +3,19 @@ package db
 import "context"
 
 // One loader at a time: two that meet the same new reference would both add it.
+// A large file takes its time, and the next loader waits for it, however long.
+const waitForSeed = `select set_config('lock_timeout', '0', true), set_config('statement_timeout', '0', true)`
+
 const lockSeed = `select pg_advisory_xact_lock(hashtext('inlet seed'))`
 
 // LockSeed keeps other loaders of seed files out until the transaction ends.
 func (t *Tx) LockSeed(ctx context.Context) error {
-	_, err := t.tx.ExecContext(ctx, lockSeed)
-	return classify(ctx, err)
+	for _, statement := range []string{waitForSeed, lockSeed} {
+		if _, err := t.tx.ExecContext(ctx, statement); err != nil {
+			return classify(ctx, err)
+		}
+	}
+	return nil
 }
 
 const seedRef = `

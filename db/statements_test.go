@@ -30,6 +30,7 @@ var ofNoWorkspace = map[string]string{
 	"ensureEventPartitions": "partitions hold all workspaces",
 	"dropExpiredEvents":     "partitions hold all workspaces",
 	"lockSeed":              "a seed file spans workspaces",
+	"waitForSeed":           "about the transaction",
 	"secret":                "about the server",
 	"countEvents":           "its argument is the workspace, $1",
 	"lockGate":              "the gate is found by the workspace, $1",

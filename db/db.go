@@ -40,7 +40,9 @@ type DB struct {
 
 // session settings: time zones never matter, and nothing waits for ever: a
 // statement longer than 30 s, a lock waited for longer than 10 s, or a
-// transaction idle for 60 s means that something is broken, and ends.
+// transaction idle for 60 s means that something is broken, and ends. Prepared
+// statements are planned once: they are probes of indexes whatever the values,
+// and planning them over all partitions costs more than running them.
 var session = map[string]string{
 	"application_name":                    "inlet",
 	"client_encoding":                     "UTF8",
@@ -48,6 +50,8 @@ var session = map[string]string{
 	"statement_timeout":                   "30s",
 	"lock_timeout":                        "10s",
 	"idle_in_transaction_session_timeout": "60s",
+	"plan_cache_mode":                     "force_generic_plan",
+	"jit":                                 "off",
 }
 
 // Open opens the database and makes sure that it answers. ErrAway says that it
@@ -134,6 +138,14 @@ func (d *DB) getHot(ctx context.Context, dest any, query string, args ...any) er
 		return classify(ctx, err)
 	}
 	return classify(ctx, statement.GetContext(ctx, dest, args...))
+}
+
+func (d *DB) selectHot(ctx context.Context, dest any, query string, args ...any) error {
+	statement, err := d.prepared(ctx, query) //nolint:sqlclosecheck // it is kept
+	if err != nil {
+		return classify(ctx, err)
+	}
+	return classify(ctx, statement.SelectContext(ctx, dest, args...))
 }
 
 func (d *DB) prepared(ctx context.Context, query string) (*sqlx.Stmt, error) {

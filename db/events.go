@@ -2,6 +2,7 @@ package db
 
 import (
 	"context"
+	"slices"
 
 	"github.com/lib/pq"
 )
@@ -9,12 +10,10 @@ import (
 // Why the events of a workspace in a group were or were not recorded; the
 // meanings stand with record_events in the migrations.
 const (
-	GroupHeld       = 0
-	GroupStale      = 1
-	GroupMinuteFull = 2
-	GroupDayFull    = 3
-	GroupKnownID    = 4
-	GroupKeyFull    = 5
+	GroupHeld    = 0
+	GroupStale   = 1
+	GroupLimited = 2
+	GroupKnownID = 3
 )
 
 // What is to be done with an event of a group.
@@ -41,7 +40,7 @@ type EventGroup struct {
 	Workspaces []int64
 	Versions   []int64 // what the caller believes of each workspace
 	Counts     []int64 // events of each that count against its minute and day
-	Requests   []int64 // requests of each that the group holds
+	Upto       []int64 // position of its last event, from 1; that of the workspace before it if it has none
 
 	KeyWorkspace []int64 // position in Workspaces, from 1
 	KeyID        []int64 // ascending within a workspace
@@ -71,15 +70,34 @@ type EventGroup struct {
 
 // An EventGroupResult says what became of a group.
 type EventGroupResult struct {
-	NowMS    int64   // the database's time, milliseconds since 1970
-	Verdicts []int64 // one a workspace
-	Numbers  []int64 // one an event: the event number it has; zero if it has none
-	Statuses []int64 // one an event; -1 where nothing was recorded
+	NowMS int64 // the database's time, milliseconds since 1970
+
+	// One a workspace.
+	Verdicts    []int64
+	base        []int64
+	MinuteLeft  []int64 // events that the minute has room for
+	DayLeft     []int64
+	BacklogLeft []int64 // zero or less: too many events wait to be processed
+
+	KeyLeft []int64 // requests that the minute of each key has room for; of limited workspaces only
+
+	// One an event.
+	seen     []int64
+	Statuses []int64 // -1 where nothing was recorded
+}
+
+// Number is the number of the event at a position of the call, from 0, that was
+// recorded in a workspace, also from 0, now or earlier.
+func (r *EventGroupResult) Number(workspace, position int) int64 {
+	if r.seen[position] != 0 {
+		return r.seen[position]
+	}
+	return r.base[workspace] + int64(position) + 1
 }
 
 // Of no single workspace: a group spans several.
 const recordEvents = `
-	select now_ms, w_verdict, e_no, e_status
+	select now_ms, w_verdict, w_base, w_minute_left, w_day_left, w_backlog_left, k_left, e_seen, e_status
 	from record_events($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21,
 		$22, $23, $24, $25, $26)`
 
@@ -87,21 +105,39 @@ const recordEvents = `
 // of its own.
 func (d *DB) RecordEvents(ctx context.Context, g *EventGroup) (EventGroupResult, error) {
 	var r struct {
-		NowMS    int64         `db:"now_ms"`
-		Verdicts pq.Int64Array `db:"w_verdict"`
-		Numbers  pq.Int64Array `db:"e_no"`
-		Statuses pq.Int64Array `db:"e_status"`
+		NowMS       int64         `db:"now_ms"`
+		Verdicts    pq.Int64Array `db:"w_verdict"`
+		Base        pq.Int64Array `db:"w_base"`
+		MinuteLeft  pq.Int64Array `db:"w_minute_left"`
+		DayLeft     pq.Int64Array `db:"w_day_left"`
+		BacklogLeft pq.Int64Array `db:"w_backlog_left"`
+		KeyLeft     pq.Int64Array `db:"k_left"`
+		Seen        pq.Int64Array `db:"e_seen"`
+		Statuses    pq.Int64Array `db:"e_status"`
 	}
 	err := d.getHot(ctx, &r, recordEvents,
-		ints(g.Workspaces), ints(g.Versions), ints(g.Counts), ints(g.Requests),
+		ints(g.Workspaces), ints(g.Versions), ints(g.Counts), ints(g.Upto),
 		ints(g.KeyWorkspace), ints(g.KeyID), ints(g.KeyRequests), ints(g.KeyLimit),
 		ints(g.Workspace), ints(g.Mode), texts(g.IDHash), texts(g.ID),
 		ints(g.Type), ints(g.OccurredMS),
-		ints(g.CompanyID), texts(g.Domain), texts(g.Registrable),
-		ints(g.ContactID), texts(g.Email), texts(g.Visitor), texts(g.Properties),
+		given(ints(g.CompanyID)), given(texts(g.Domain)), given(texts(g.Registrable)),
+		given(ints(g.ContactID)), given(texts(g.Email)), given(texts(g.Visitor)), texts(g.Properties),
 		ints(g.TypeWorkspace), ints(g.TypeID), texts(g.TypeName),
 		texts(g.TypeLabel), texts(g.TypeProperties))
-	return EventGroupResult{NowMS: r.NowMS, Verdicts: r.Verdicts, Numbers: r.Numbers, Statuses: r.Statuses}, err
+	return EventGroupResult{
+		NowMS: r.NowMS, Verdicts: r.Verdicts, base: r.Base,
+		MinuteLeft: r.MinuteLeft, DayLeft: r.DayLeft, BacklogLeft: r.BacklogLeft, KeyLeft: r.KeyLeft,
+		seen: r.Seen, Statuses: r.Statuses,
+	}, err
+}
+
+// given makes a column null that no event gives.
+func given[A ~[]T, T comparable](column A) A {
+	var none T
+	if slices.ContainsFunc(column, func(v T) bool { return v != none }) {
+		return column
+	}
+	return nil
 }
 
 const lockGate = `select pg_advisory_xact_lock(gate_key($1)) /* the gate of workspace_id */`
@@ -124,5 +160,12 @@ func (d *DB) EnsureEventPartitions(ctx context.Context, days int) error {
 const dropExpiredEvents = `select drop_expired_events()`
 
 // DropExpiredEvents drops the storage of events that have been kept for their
-// 30 days.
-func (d *DB) DropExpiredEvents(ctx context.Context) error { return d.exec(ctx, dropExpiredEvents) }
+// 30 days, a day in a transaction.
+func (d *DB) DropExpiredEvents(ctx context.Context) error {
+	for {
+		var dropped int
+		if err := d.get(ctx, &dropped, dropExpiredEvents); err != nil || dropped == 0 {
+			return err
+		}
+	}
+}

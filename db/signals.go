@@ -20,12 +20,20 @@ const updateSignal = `
 	update signals set name = $3, event = $4, min_count = $5, within_days = $6, conditions = $7::jsonb, score = $8
 	where workspace_id = $1 and signal_id = $2`
 
-// SaveSignal changes the signal of this id, or adds one where it is zero.
+const rebuildSignalFacts = `select rebuild_signal_facts($1, $2) /* the workspace_id, $1 */`
+
+// SaveSignal changes the signal of this id, or adds one where it is zero. Its
+// facts are made from the events that there are.
 func (s *Scope) SaveSignal(ctx context.Context, id int64, g Signal) (int64, error) {
+	var err error
 	if id != 0 {
-		_, err := s.exec(ctx, updateSignal, id, g.Name, g.Event, g.MinCount, g.WithinDays, string(g.Conditions), g.Score)
-		return id, err
+		_, err = s.exec(ctx, updateSignal, id, g.Name, g.Event, g.MinCount, g.WithinDays, string(g.Conditions), g.Score)
+	} else {
+		err = s.get(ctx, &id, insertSignal, g.Name, g.Event, g.MinCount, g.WithinDays, string(g.Conditions), g.Score)
 	}
-	err := s.get(ctx, &id, insertSignal, g.Name, g.Event, g.MinCount, g.WithinDays, string(g.Conditions), g.Score)
+	if err != nil {
+		return 0, err
+	}
+	_, err = s.exec(ctx, rebuildSignalFacts, id)
 	return id, err
 }

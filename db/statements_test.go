@@ -31,13 +31,16 @@ var ofNoWorkspace = map[string]string{
 	"dropExpiredEvents":     "partitions hold all workspaces",
 	"lockSeed":              "a seed file spans workspaces",
 	"waitForSeed":           "about the transaction",
+	"addRefusals":           "refusals of several workspaces are written together",
 	"secret":                "about the server",
-	"countEvents":           "its argument is the workspace, $1",
+	"processEvents":         "its argument is the workspace, $1",
+	"identifyVisitor":       "its argument is the workspace, $1",
+	"rebuildSignalFacts":    "its argument is the workspace, $1",
 	"lockGate":              "the gate is found by the workspace, $1",
 }
 
 // bySomethingElse are those that find the workspace by a key of another kind.
-var bySomethingElse = []string{"admitCredential", "workspaceBySlug", "allWorkspaces", "uncountedWorkspaces"}
+var bySomethingElse = []string{"admitCredential", "workspaceBySlug", "allWorkspaces", "unprocessedWorkspaces"}
 
 // statements reads every SQL constant of the package from its source.
 func statements(t *testing.T) map[string]string {

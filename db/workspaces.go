@@ -18,6 +18,7 @@ type Workspace struct {
 	Enrichment      bool      `db:"enrichment" json:"enrichment"`
 	EventsPerMinute int       `db:"events_per_minute" json:"events_per_minute"`
 	EventsPerDay    int       `db:"events_per_day" json:"events_per_day"`
+	EventsBacklog   int       `db:"events_backlog" json:"events_backlog"` // accepted events that may wait to be processed
 	CreatedAt       time.Time `db:"created_at" json:"created_at"`
 }
 
@@ -26,7 +27,7 @@ const insertWorkspace = `
 
 const insertGate = `insert into workspace_gates (workspace_id) values ($1)`
 
-const insertCounted = `insert into event_counted (workspace_id) values ($1)`
+const insertProgress = `insert into event_progress (workspace_id) values ($1)`
 
 // CreateWorkspace makes a workspace with default settings and these roles, and
 // gives its id. ErrExists says that the slug is taken.
@@ -36,7 +37,7 @@ func (t *Tx) CreateWorkspace(ctx context.Context, slug, name string, roles map[s
 		return 0, err
 	}
 	s := t.Scope(id)
-	for _, row := range []string{insertGate, insertCounted} {
+	for _, row := range []string{insertGate, insertProgress} {
 		if _, err := s.exec(ctx, row); err != nil {
 			return 0, err
 		}
@@ -50,7 +51,7 @@ func (t *Tx) CreateWorkspace(ctx context.Context, slug, name string, roles map[s
 }
 
 const workspaceBySlug = `
-	select w.*, g.events_per_minute, g.events_per_day
+	select w.*, g.events_per_minute, g.events_per_day, g.events_backlog
 	from workspaces w join workspace_gates g on g.workspace_id = w.workspace_id
 	where w.slug = $1`
 
@@ -62,7 +63,7 @@ func (t *Tx) WorkspaceBySlug(ctx context.Context, slug string) (Workspace, error
 }
 
 const allWorkspaces = `
-	select w.*, g.events_per_minute, g.events_per_day
+	select w.*, g.events_per_minute, g.events_per_day, g.events_backlog
 	from workspaces w join workspace_gates g on g.workspace_id = w.workspace_id
 	order by w.slug`
 
@@ -79,7 +80,8 @@ const updateWorkspace = `
 	where workspace_id = $1`
 
 const updateGateLimits = `
-	update workspace_gates set events_per_minute = $2, events_per_day = $3 where workspace_id = $1`
+	update workspace_gates set events_per_minute = $2, events_per_day = $3, events_backlog = $4
+	where workspace_id = $1`
 
 // UpdateWorkspace sets name, switches and limits; slug and id stay.
 func (s *Scope) UpdateWorkspace(ctx context.Context, w Workspace) error {
@@ -87,7 +89,7 @@ func (s *Scope) UpdateWorkspace(ctx context.Context, w Workspace) error {
 		w.CreateCompanies, w.CreateContacts, w.Enrichment); err != nil {
 		return err
 	}
-	if _, err := s.exec(ctx, updateGateLimits, w.EventsPerMinute, w.EventsPerDay); err != nil {
+	if _, err := s.exec(ctx, updateGateLimits, w.EventsPerMinute, w.EventsPerDay, w.EventsBacklog); err != nil {
 		return err
 	}
 	return s.touch(ctx)
@@ -97,7 +99,11 @@ const raiseVersion = `update workspace_gates set version = version + 1 where wor
 
 // touch tells every process that what it keeps in memory of the workspace is
 // out of date: each checks the version inside its requests' own work.
+// The gate is locked before its row, as groups of events do.
 func (s *Scope) touch(ctx context.Context) error {
+	if err := s.lockGate(ctx); err != nil {
+		return err
+	}
 	_, err := s.exec(ctx, raiseVersion)
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/inletdev/inlet/db"
+	"github.com/inletdev/inlet/impl/event"
 	"github.com/inletdev/inlet/impl/work"
 )
 
@@ -14,11 +15,14 @@ const partitionDays = 7
 
 // jobs is every background job. They take no input and are idempotent, so that
 // several processes may run the same one.
-func jobs(d *db.DB) []work.Job {
+func jobs(d *db.DB, refusals *event.Refusals) []work.Job {
 	return []work.Job{
 		{Name: "clock", Every: 10 * time.Second, Do: d.SyncClock},
-		{Name: "event counts", Every: time.Second, Do: d.CountEvents},
-		{Name: "expired events", Every: 10 * time.Minute, Do: d.DropExpiredEvents},
+		{Name: "event facts", Every: 500 * time.Millisecond, Do: func(ctx context.Context) error {
+			return event.Process(ctx, d)
+		}},
+		{Name: "refusals", Every: time.Second, Do: refusals.Write},
+		{Name: "expired events", Every: time.Minute, Do: d.DropExpiredEvents},
 		{Name: "event partitions", Every: time.Hour, Do: func(ctx context.Context) error {
 			return d.EnsureEventPartitions(ctx, partitionDays)
 		}},

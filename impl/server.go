@@ -2,6 +2,7 @@ package impl
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"runtime"
@@ -33,6 +34,7 @@ type Server struct {
 	http     *http.Server
 	metrics  http.Handler
 	recorder *event.Recorder
+	refusals *event.Refusals
 	stopJobs func()
 }
 
@@ -52,11 +54,12 @@ func NewServer(ctx context.Context, d *db.DB, log *slog.Logger, ownMetrics bool)
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	s := &Server{
 		metrics:  promhttp.HandlerFor(registry, promhttp.HandlerOpts{}),
-		recorder: event.NewRecorder(d, runtime.GOMAXPROCS(0)),
+		recorder: event.NewRecorder(d, max(1, runtime.GOMAXPROCS(0)/2)),
+		refusals: event.NewRefusals(d),
 	}
 
 	mux := http.NewServeMux()
-	edge, err := api.New(mux, d, s.recorder, event.NewLists(d, page.NewSigner(cursorKey)), log, registry)
+	edge, err := api.New(mux, d, s.recorder, s.refusals, event.NewLists(d, page.NewSigner(cursorKey)), log, registry)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +78,7 @@ func NewServer(ctx context.Context, d *db.DB, log *slog.Logger, ownMetrics bool)
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 	working, cancel := context.WithCancel(context.Background())
-	wait := work.Run(working, log, jobs(d))
+	wait := work.Run(working, log, jobs(d, s.refusals))
 	s.stopJobs = func() { cancel(); wait() }
 	return s, nil
 }
@@ -92,7 +95,7 @@ func (s *Server) Close(ctx context.Context) error {
 	err := s.http.Shutdown(ctx)
 	s.recorder.Close()
 	s.stopJobs()
-	return err
+	return errors.Join(err, s.refusals.Write(ctx))
 }
 
 // live says that the process runs, whatever else is wrong.

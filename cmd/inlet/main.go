@@ -15,6 +15,7 @@ var commands struct {
 	Seed      seedCmd      `cmd:"" help:"Load workspaces and what is in them from a YAML file; loading it again changes nothing."`
 	Workspace workspaceCmd `cmd:"" help:"Create, list, show and change workspaces."`
 	EventType eventTypeCmd `cmd:"" help:"List the event names of a workspace, rename, archive or block them."`
+	Refusals  refusalsCmd  `cmd:"" help:"Show which events of a workspace were refused, and why."`
 	Key       keyCmd       `cmd:"" help:"Create, list and revoke API keys."`
 }
 

@@ -89,6 +89,7 @@ func (c *workspaceShowCmd) Run() error {
 			{"create-companies", onOff(w.CreateCompanies)}, {"create-contacts", onOff(w.CreateContacts)},
 			{"enrichment", onOff(w.Enrichment)},
 			{"events-per-minute", w.EventsPerMinute}, {"events-per-day", w.EventsPerDay},
+			{"events-backlog", w.EventsBacklog},
 		}
 		return printTable([]string{"SETTING", "VALUE"}, len(settings), func(i int) []any { return settings[i] })
 	})
@@ -106,10 +107,11 @@ type workspaceSetCmd struct {
 	Enrichment      string `enum:",on,off" default:"" help:"Enrichment of what leads create: on or off."`
 	EventsPerMinute int    `help:"Events that may be sent a minute (1,000 at first)."`
 	EventsPerDay    int    `help:"Events that may be sent a UTC day (100,000 at first)."`
+	EventsBacklog   int    `help:"Accepted events that may wait to be processed (20,000 at first)."`
 }
 
 func (c *workspaceSetCmd) Run() error {
-	if c.EventsPerMinute < 0 || c.EventsPerDay < 0 {
+	if c.EventsPerMinute < 0 || c.EventsPerDay < 0 || c.EventsBacklog < 0 {
 		return errors.New("limits are at least 1")
 	}
 	return c.inWorkspace(c.Slug, func(ctx context.Context, s *db.Scope, w db.Workspace) error {
@@ -127,6 +129,7 @@ func (c *workspaceSetCmd) Run() error {
 		}
 		w.EventsPerMinute = cmp.Or(c.EventsPerMinute, w.EventsPerMinute)
 		w.EventsPerDay = cmp.Or(c.EventsPerDay, w.EventsPerDay)
+		w.EventsBacklog = cmp.Or(c.EventsBacklog, w.EventsBacklog)
 		return s.UpdateWorkspace(ctx, w)
 	})
 }

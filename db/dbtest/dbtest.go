@@ -148,6 +148,26 @@ func Query[T any](t testing.TB, address, statement string, args ...any) T {
 	return value
 }
 
+// Hold runs a statement in a transaction that stays open, with its locks, until
+// the function it gives back is called.
+func Hold(t testing.TB, address, statement string, args ...any) (release func()) {
+	t.Helper()
+	x, err := sqlx.ConnectContext(t.Context(), "postgres", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tx, err := x.BeginTxx(context.Background(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(statement, args...); err != nil {
+		t.Fatalf("%s: %v", statement, err)
+	}
+	release = sync.OnceFunc(func() { tx.Rollback(); x.Close() })
+	t.Cleanup(release)
+	return release
+}
+
 func create(ctx context.Context) (string, error) {
 	address, err := createEmpty(ctx)
 	if err != nil {

@@ -30,17 +30,17 @@ var _ api.StrictServerInterface = API{}
 
 // New puts the operations into the mux and gives the edge that all requests
 // to the mux, those of other mounts too, go through.
-func New(mux *http.ServeMux, d *db.DB, recorder *event.Recorder, lists *event.Lists, log *slog.Logger,
-	r prometheus.Registerer,
+func New(mux *http.ServeMux, d *db.DB, recorder *event.Recorder, refusals *event.Refusals,
+	lists *event.Lists, log *slog.Logger, r prometheus.Registerer,
 ) (*Edge, error) {
 	validators, err := newValidators()
 	if err != nil {
 		return nil, err
 	}
 	guard := &guard{admitter: auth.NewAdmitter(d), validators: validators}
-	edge := &Edge{mux: mux, guard: guard, log: log, metrics: newMetrics(r)}
+	edge := &Edge{mux: mux, guard: guard, refusals: refusals, log: log, metrics: newMetrics(r)}
 
-	strict := api.NewStrictHandlerWithOptions(API{Events: Events{guard, recorder, lists}}, nil,
+	strict := api.NewStrictHandlerWithOptions(API{Events: Events{guard, recorder, refusals, lists}}, nil,
 		api.StrictHTTPServerOptions{
 			RequestErrorHandlerFunc:  edge.undecodable,
 			ResponseErrorHandlerFunc: edge.failed,

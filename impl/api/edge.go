@@ -14,6 +14,7 @@ import (
 
 	"github.com/inletdev/inlet/gen/api"
 	"github.com/inletdev/inlet/impl/auth"
+	"github.com/inletdev/inlet/impl/event"
 	"github.com/inletdev/inlet/impl/fault"
 )
 
@@ -24,10 +25,14 @@ type exchange struct {
 	op        *api.Operation // nil outside operations
 	caller    *auth.Caller   // nil until recalled or admitted
 	body      []byte         // of an operation, read whole and within its cap
+	events    []event.Parsed // the events sent, once they are read
 	fault     *fault.Fault   // what the client was told, if it was refused
 
 	authorization []string // the header, for admission
 }
+
+// isIntake tells whether the operation takes events in.
+func (x *exchange) isIntake() bool { return x.op != nil && x.op.Tag == eventsTag && x.op.MaxBody > 0 }
 
 type exchangeKey struct{}
 
@@ -38,10 +43,11 @@ func exchangeOf(ctx context.Context) *exchange { return ctx.Value(exchangeKey{})
 // and writes one log line a request, which says nothing of headers, query, body
 // or path but the request id and the route: the rest may be personal.
 type Edge struct {
-	mux     *http.ServeMux
-	guard   *guard
-	log     *slog.Logger
-	metrics *metrics
+	mux      *http.ServeMux
+	guard    *guard
+	refusals *event.Refusals
+	log      *slog.Logger
+	metrics  *metrics
 }
 
 func (e *Edge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -112,6 +118,9 @@ func (e *Edge) misroute(w http.ResponseWriter, r *http.Request, x *exchange) {
 
 func (e *Edge) refuse(w http.ResponseWriter, x *exchange, err error) {
 	x.fault = faultOf(x.op, err)
+	if x.isIntake() && x.caller != nil {
+		e.refusals.Count(x.caller, x.fault, x.events)
+	}
 	refuse(w, x.op, x.requestID, x.fault)
 }
 

@@ -11,12 +11,14 @@ import (
 
 	"github.com/inletdev/inlet/gen/api"
 	"github.com/inletdev/inlet/impl/event"
+	"github.com/inletdev/inlet/impl/fault"
 )
 
 // Events serves the operations of the tag Events.
 type Events struct {
 	guard    *guard
 	recorder *event.Recorder
+	refusals *event.Refusals
 	lists    *event.Lists
 }
 
@@ -24,11 +26,12 @@ type Events struct {
 // reader holds the same bytes again.
 func (s Events) CreateEvent(ctx context.Context, _ api.CreateEventRequestObject) (api.CreateEventResponseObject, error) {
 	x := exchangeOf(ctx)
-	e, fault := event.Parse(x.body)
-	if fault != nil {
-		return nil, s.guard.afterAdmission(ctx, x, fault)
+	e, f := event.Parse(x.body)
+	x.events = []event.Parsed{{Event: e}}
+	if f != nil {
+		return nil, s.guard.afterAdmission(ctx, x, f)
 	}
-	results, err := s.record(ctx, x, []event.Parsed{{Event: e}})
+	results, err := s.record(ctx, x)
 	if err != nil {
 		return nil, err
 	}
@@ -45,11 +48,11 @@ func (s Events) CreateEvent(ctx context.Context, _ api.CreateEventRequestObject)
 // CreateEventBatch records up to 100 events and says what became of each.
 func (s Events) CreateEventBatch(ctx context.Context, _ api.CreateEventBatchRequestObject) (api.CreateEventBatchResponseObject, error) {
 	x := exchangeOf(ctx)
-	events, fault := event.ParseBatch(x.body)
-	if fault != nil {
-		return nil, s.guard.afterAdmission(ctx, x, fault)
+	var f *fault.Fault
+	if x.events, f = event.ParseBatch(x.body); f != nil {
+		return nil, s.guard.afterAdmission(ctx, x, f)
 	}
-	results, err := s.record(ctx, x, events)
+	results, err := s.record(ctx, x)
 	if err != nil {
 		return nil, err
 	}
@@ -64,10 +67,11 @@ func (s Events) CreateEventBatch(ctx context.Context, _ api.CreateEventBatchRequ
 	for i, r := range results {
 		*counts[r.Status]++
 		entry := api.EventResult{Id: nullable.NewNullNullable[string](), Status: r.Status.String()}
-		if id := events[i].ID; id != "" {
+		if id := x.events[i].ID; id != "" {
 			entry.Id.Set(id)
 		}
 		if r.Fault != nil {
+			s.refusals.CountOne(x.caller, r.Fault, x.events[i].Name)
 			detail := errorOf(r.Fault)
 			entry.Error = &detail
 		} else {
@@ -78,15 +82,15 @@ func (s Events) CreateEventBatch(ctx context.Context, _ api.CreateEventBatchRequ
 	return receipt, nil
 }
 
-// record records events for a caller who may only have been recalled: where
+// record records the events for a caller who may only have been recalled: where
 // something about the credential may have changed, it is admitted first.
-func (s Events) record(ctx context.Context, x *exchange, events []event.Parsed) ([]event.Result, error) {
-	results, err := s.recorder.Record(ctx, x.caller, events)
+func (s Events) record(ctx context.Context, x *exchange) ([]event.Result, error) {
+	results, err := s.recorder.Record(ctx, x.caller, x.events)
 	if errors.Is(err, event.ErrStaleCaller) {
 		if err := s.guard.admit(ctx, x); err != nil {
 			return nil, err
 		}
-		return s.recorder.Record(ctx, x.caller, events)
+		return s.recorder.Record(ctx, x.caller, x.events)
 	}
 	return results, err
 }

@@ -39,7 +39,7 @@ func (g *guard) pass(w http.ResponseWriter, r *http.Request, x *exchange) error 
 	x.authorization = r.Header.Values("Authorization")
 	// Intake of events admits its caller in the statement that records them. A
 	// recalled caller without the scopes may have them by now.
-	if x.op.Tag == eventsTag && x.op.MaxBody > 0 {
+	if x.isIntake() {
 		x.caller = g.admitter.Recall(x.authorization)
 	}
 	if x.caller == nil || x.caller.Require(x.op.Scopes) != nil {

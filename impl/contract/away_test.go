@@ -159,7 +159,7 @@ func TestAFailureOfTheServerTellsNothingOfItsInside(t *testing.T) {
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	dbtest.Exec(t, e.URL(), `alter table api_keys rename to gone_too`)
+	dbtest.Exec(t, e.URL(), `alter table api_keys rename to gone_too; alter table event_ids rename to gone_ids`)
 	for _, op := range api.Operations {
 		path, body, headers := request(op)
 		a := s.send(t, op.Method, path, body, append(headers, key)...)

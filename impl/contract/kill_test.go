@@ -14,7 +14,7 @@ import (
 	"github.com/inletdev/inlet/db/dbtest"
 )
 
-func TestEveryAnsweredEventSurvivesKillsOfServerAndDatabaseAndNoneIsRecordedTwice(t *testing.T) {
+func TestEveryAnsweredEventSurvivesKillsOfServerAndDatabaseAndIsRecordedAndCountedOnce(t *testing.T) {
 	dir, e := ownDatabase(t)
 	key := ""
 	answered := make(map[string]bool)
@@ -24,6 +24,7 @@ func TestEveryAnsweredEventSurvivesKillsOfServerAndDatabaseAndNoneIsRecordedTwic
 		if key == "" {
 			key = newKey(t, e)
 			dbtest.Exec(t, e.URL(), `update api_keys set requests_per_minute = 1000000`)
+			dbtest.Exec(t, e.URL(), `insert into companies (workspace_id, company_id, name, source) select workspace_id, 7, 'Acme', 'test' from workspaces`)
 			dbtest.Exec(t, e.URL(), `update workspace_gates set events_per_minute = 1000000, events_per_day = 1000000`)
 		}
 		var mu sync.Mutex
@@ -44,7 +45,7 @@ func TestEveryAnsweredEventSurvivesKillsOfServerAndDatabaseAndNoneIsRecordedTwic
 					// Each id is sent until it is answered, as a client would.
 					for range 3 {
 						r, _ := http.NewRequest(http.MethodPost, s.base+"/api/v1/events",
-							strings.NewReader(`{"id":"`+id+`","name":"n","visitor":{"id":"v"}}`))
+							strings.NewReader(`{"id":"`+id+`","name":"n","company":{"id":7}}`))
 						r.Header.Set("Authorization", strings.TrimPrefix(key, "Authorization: "))
 						response, err := http.DefaultClient.Do(r)
 						if err != nil {
@@ -61,7 +62,7 @@ func TestEveryAnsweredEventSurvivesKillsOfServerAndDatabaseAndNoneIsRecordedTwic
 				}
 			})
 		}
-		time.Sleep(700 * time.Millisecond)
+		time.Sleep(1200 * time.Millisecond)
 		if victim == "server" {
 			s.process.Process.Kill()
 			<-s.exited
@@ -104,6 +105,12 @@ func TestEveryAnsweredEventSurvivesKillsOfServerAndDatabaseAndNoneIsRecordedTwic
 	// The list agrees.
 	if a := s.send(t, "GET", "/api/v1/events?limit=1", "", key); a.field("total") != float64(len(recorded)) {
 		t.Errorf("the total is %v, %d are recorded", a.field("total"), len(recorded))
+	}
+	// And so do the facts, though the work on them was cut off.
+	w := seeded{ID: dbtest.Query[int64](t, e.URL(), `select workspace_id from workspaces`)}
+	w.factsAgree(t, e.URL())
+	if n := dbtest.Query[int](t, e.URL(), `select sum(events) from event_facts`); n != len(recorded) {
+		t.Errorf("%d events became facts, %d are recorded", n, len(recorded))
 	}
 	t.Logf("%d sent, %d answered, %d recorded", sent, len(answered), len(recorded))
 }

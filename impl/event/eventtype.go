@@ -38,6 +38,15 @@ func loadRegistry(ctx context.Context, d *db.DB, workspace int64) (registry, err
 	return r, nil
 }
 
+// size is how many names and properties the registry holds.
+func (r registry) size() int {
+	n := len(r.types)
+	for _, t := range r.types {
+		n += len(t.properties)
+	}
+	return n
+}
+
 // draft is a registry together with what the events of a group would register.
 type draft struct {
 	registry

@@ -49,6 +49,11 @@ func (l *Lists) Events(ctx context.Context, workspace int64, q Query) (rows []Re
 	f := db.EventFilter{
 		Since:  l.db.Now().Add(-limit.EventRetention).UnixMilli() << numberBits,
 		Before: 1<<63 - 1,
+		Name:   q.Name,
+		Status: -1,
+	}
+	if q.Status != unsettled {
+		f.Status = int64(q.Status - Accepted)
 	}
 	if q.Cursor != "" {
 		position, ok := l.signer.Open(list, q.Cursor)
@@ -56,59 +61,27 @@ func (l *Lists) Events(ctx context.Context, workspace int64, q Query) (rows []Re
 			return nil, "", 0, invalidCursor()
 		}
 	}
-	err = l.db.Snapshot(ctx, workspace, func(s *db.Scope) error {
-		types, err := s.EventTypes(ctx)
-		if err != nil {
-			return err
-		}
-		names := make(map[int64]string, len(types))
-		for _, t := range types {
-			names[t.ID] = t.Name
-			if q.Name == "" || q.Name == t.Name {
-				f.TypeStatus = append(f.TypeStatus, wanted(t.ID, q.Status)...)
-			}
-		}
-		switch {
-		case q.Name == "" && q.Status == unsettled:
-			f.TypeStatus = nil
-		case f.TypeStatus == nil:
-			return nil // of a name that was never received
-		}
-		if total, err = s.EventTotal(ctx, f); err != nil {
-			return err
-		}
-		found, err := s.Events(ctx, f, q.Limit+1)
-		if err != nil {
-			return err
-		}
-		if len(found) > q.Limit {
-			found = found[:q.Limit]
-			next = l.signer.Seal(list, strconv.FormatInt(found[q.Limit-1].Number, 10))
-		}
-		for _, e := range found {
-			rows = append(rows, Recorded{
-				ID: e.ID, EventID: PublicID(workspace, e.Number), Name: names[e.TypeStatus>>2],
-				Status: statusOf(e.TypeStatus & 3), OccurredAt: e.OccurredAt,
-				ReceivedAt: time.UnixMilli(e.Number >> numberBits), CompanyID: e.CompanyID, ContactID: e.ContactID,
-				DomainHint: e.DomainHint, ResolvedAt: e.ResolvedAt, Properties: e.Properties,
-			})
-		}
-		return nil
-	})
-	return rows, next, total, err
+	found, total, err := l.db.Events(ctx, workspace, f, q.Limit+1)
+	if err != nil {
+		return nil, "", 0, err
+	}
+	if len(found) > q.Limit {
+		found = found[:q.Limit]
+		next = l.signer.Seal(list, strconv.FormatInt(found[q.Limit-1].Number, 10))
+	}
+	for _, e := range found {
+		rows = append(rows, Recorded{
+			ID: e.ID, EventID: PublicID(workspace, e.Number), Name: e.Name,
+			Status: statusOf(e.TypeStatus & 3), OccurredAt: e.OccurredAt,
+			ReceivedAt: time.UnixMilli(e.Number >> numberBits), CompanyID: e.CompanyID, ContactID: e.ContactID,
+			DomainHint: e.DomainHint, ResolvedAt: e.ResolvedAt, Properties: e.Properties,
+		})
+	}
+	return rows, next, total, nil
 }
 
 // numberBits are the bits of an event's number below its milliseconds.
 const numberBits = 20
-
-// wanted gives the values of the column ts for a type and a status, or for all
-// that are recorded.
-func wanted(typeID int64, status Status) []int64 {
-	if status != unsettled {
-		return []int64{typeID<<2 + int64(status-Accepted)}
-	}
-	return []int64{typeID << 2, typeID<<2 + 1, typeID<<2 + 2}
-}
 
 // Types gives a page of the workspace's event types in alphabetical order, the
 // cursor of the next page, and how many there are. The fault is invalid_cursor.

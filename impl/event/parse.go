@@ -23,7 +23,8 @@ type Parsed struct {
 //
 // The fault is invalid_body. Broken JSON comes before everything. Among several
 // faults of fields, malformed, repeated and unknown fields come before missing
-// ones, and among equals the one whose path sorts first is reported.
+// ones, and among equals the one whose path sorts first is reported. Of an event
+// at fault the id and the name are given where they are in order.
 func Parse(body []byte) (Event, *fault.Fault) {
 	p := parser{scanner: scanner{text: string(body)}}
 	e := p.event()
@@ -32,10 +33,13 @@ func Parse(body []byte) (Event, *fault.Fault) {
 		return Event{}, p.breakage()
 	}
 	if p.fault != nil {
-		return Event{}, p.fault
+		return e.named(), p.fault
 	}
 	return e, nil
 }
+
+// named is all that is kept of an event at fault.
+func (e Event) named() Event { return Event{ID: e.ID, Name: e.Name} }
 
 // ParseBatch reads a body that holds a batch of events. Each event is judged on
 // its own: what is wrong inside one, short of broken JSON, is the fault of that
@@ -104,7 +108,7 @@ func (p *parser) events() (parsed []Parsed, count int) {
 		p.worst = worst{}
 		e := p.event()
 		if p.fault != nil {
-			e = Event{ID: e.ID}
+			e = e.named()
 		}
 		parsed = append(parsed, Parsed{Event: e, Fault: p.fault})
 	}

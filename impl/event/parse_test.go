@@ -299,7 +299,7 @@ func TestABatchJudgesEachEventOnItsOwn(t *testing.T) {
 		param := "-"
 		if p.Fault != nil {
 			param = p.Fault.Param
-			if p.Fault.Code != fault.InvalidBody || !reflect.DeepEqual(p.Event, Event{ID: p.ID}) {
+			if p.Fault.Code != fault.InvalidBody || !reflect.DeepEqual(p.Event, Event{ID: p.ID, Name: p.Name}) {
 				t.Errorf("event %d is refused with %s, and says %+v", i, p.Fault.Code.Name, p.Event)
 			}
 		}

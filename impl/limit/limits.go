@@ -26,6 +26,7 @@ const (
 	PropertiesSize      = 4 << 10 // of the compact JSON of all properties
 	BatchEvents         = 100
 	EventNames          = 200                 // of one workspace
+	BacklogWait         = 60 * time.Second    // what a client is asked to wait while the backlog is full
 	EventRetention      = 30 * 24 * time.Hour // how long an event is listed, waits for its visitor, and bars its id
 )
 

@@ -471,8 +471,13 @@ func (l *loader) sites(ctx context.Context, w workspaceEntry) error {
 
 func (l *loader) visitors(ctx context.Context, w workspaceEntry) error {
 	for _, v := range w.Visitors {
-		if err := l.s.SaveVisitor(ctx, v.ID, l.report.Sites[v.Site].ID, l.report.Contacts[v.IdentifiedAs]); err != nil {
+		if err := l.s.SaveVisitor(ctx, v.ID, l.report.Sites[v.Site].ID); err != nil {
 			return err
+		}
+		if v.IdentifiedAs != "" {
+			if _, err := l.s.IdentifyVisitor(ctx, v.ID, l.report.Contacts[v.IdentifiedAs]); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -1,0 +1,260 @@
+-- Recording in fewer and simpler statements: a group of one event costs little
+-- more than its commit. The backlog is a limit now, and where a limit would be
+-- passed the answer says what is left, so that the caller can sort out which
+-- requests still fit.
+
+-- +goose Up
+
+drop function record_events;
+
+-- Checked wherever they are set; here they would be checked anew with every
+-- group of events.
+alter table workspace_gates
+    drop constraint workspace_gates_events_per_minute_check,
+    drop constraint workspace_gates_events_per_day_check,
+    drop constraint workspace_gates_events_backlog_check;
+
+-- +goose StatementBegin
+-- Records a group of events of several requests and workspaces at once: the one
+-- write path of events. The caller has judged every event against what it
+-- believes of each workspace, named by a version; here that belief is checked
+-- under the workspace's gate, ids are looked up, references are matched, and
+-- what holds is written. A workspace whose belief does not hold is left alone,
+-- and its verdict says why:
+--
+--   0 held: the answers of its events stand
+--   1 stale: the version moved on
+--   2 limited: its events or the requests of a key would pass a limit; w_*_left
+--     and k_left say what is left
+--   3 known id: an event that would register something (mode 2) was recorded
+--     before, so what was judged after it may not hold
+--
+-- w_*: the workspaces, ascending, so that groups never wait in a circle;
+--   w_upto is the last position of each in e_*, w_events how many of them count
+--   against minute and day.
+-- k_*: keys whose requests are counted here, because their credential was
+--   recalled from memory and the version vouches for it; ascending within a
+--   workspace.
+-- e_*: the events in the order of workspaces and requests, none of them twice.
+--   e_mode 0 record it; 1 refused, only look its id up; 2 record it, and it
+--   registers a name or property. Empty strings and zeros stand for "not given",
+--   null for a column that is given nowhere.
+-- t_*: the event types as they will be once the mode-2 events are recorded.
+-- Answers, one entry an event: e_status is 0 accepted, 1 unmatched,
+-- 2 pending_identity, 3 duplicate, -1 where nothing was recorded; a recorded
+-- event at position n has the number w_base of its workspace + n, a duplicate
+-- the number e_seen.
+--
+-- What a group of one event needs is run as single statements without joins,
+-- because starting a statement costs more than its probes of an index; what
+-- grows with the group is one statement for all of it. Each row is found by an
+-- index probe of a subquery, in the order of the arrays.
+create function record_events(
+    w_ids bigint[], w_versions bigint[], w_events integer[], w_upto integer[],
+    k_workspace integer[], k_id bigint[], k_requests integer[], k_limit integer[],
+    e_workspace integer[], e_mode smallint[], e_hash uuid[], e_id text[], e_type smallint[], e_occurred bigint[],
+    e_company bigint[], e_domain text[], e_registrable text[], e_contact bigint[], e_email text[], e_visitor text[],
+    e_properties text[],
+    t_workspace integer[], t_id smallint[], t_name text[], t_label text[], t_properties text[],
+    out now_ms bigint, out w_verdict smallint[], out w_base bigint[],
+    out w_minute_left integer[], out w_day_left integer[], out w_backlog_left bigint[], out k_left integer[],
+    out e_seen bigint[], out e_status smallint[]
+)
+language plpgsql
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+    total constant integer := coalesce(cardinality(e_hash), 0);
+    this_minute bigint;
+    today bigint;
+    since bigint;
+    held boolean;
+    gate record;
+    minute_counts integer[];
+    day_counts integer[];
+    named bigint[]; -- the company that the event names, by id or domain
+    people bigint[]; -- the contact that the event names, or that its visitor is
+    employers bigint[]; -- the company of that contact
+    first integer;
+    w integer;
+begin
+    for i in 1 .. cardinality(w_ids) loop
+        held := pg_advisory_xact_lock(gate_key(w_ids[i])) is null;
+    end loop;
+    now_ms := floor(extract(epoch from inlet_now()) * 1000);
+    this_minute := now_ms / 60000;
+    today := now_ms / 86400000;
+    since := (now_ms - 2592000000) << 20; -- 30 days
+
+    for i in 1 .. cardinality(w_ids) loop
+        select g.version, g.last_event_no, g.events_per_minute, g.events_per_day,
+            case g.minute when this_minute then g.minute_events else 0 end as minute_events,
+            case g.day when today then g.day_events else 0 end as day_events,
+            g.events_backlog - g.accepted_events + p.processed_events as backlog_left
+        into gate
+        from workspace_gates g, event_progress p
+        where g.workspace_id = w_ids[i] and p.workspace_id = w_ids[i];
+        minute_counts[i] := gate.minute_events;
+        day_counts[i] := gate.day_events;
+        w_base[i] := greatest(gate.last_event_no, (now_ms << 20) - 1);
+        w_minute_left[i] := gate.events_per_minute - gate.minute_events;
+        w_day_left[i] := gate.events_per_day - gate.day_events;
+        w_backlog_left[i] := gate.backlog_left;
+        w_verdict[i] := case
+            when gate.version is distinct from w_versions[i] then 1
+            when w_events[i] > 0 and (w_events[i] > w_minute_left[i] or w_events[i] > w_day_left[i]
+                or w_backlog_left[i] <= 0) then 2
+            else 0
+        end;
+    end loop;
+
+    e_seen := array(
+        select coalesce((
+            select event_no from event_ids
+            where workspace_id = w_ids[e_workspace[n]] and id_hash = e_hash[n] and event_no >= since
+            order by event_no desc limit 1
+        ), 0)
+        from generate_series(1, total) n
+    );
+    if cardinality(t_workspace) > 0 then
+        for n in 1 .. total loop
+            if e_mode[n] = 2 and e_seen[n] <> 0 and w_verdict[e_workspace[n]] = 0 then
+                w_verdict[e_workspace[n]] := 3;
+            end if;
+        end loop;
+    end if;
+
+    for k in 1 .. coalesce(cardinality(k_workspace), 0) loop
+        w := k_workspace[k];
+        if w_verdict[w] = 0 then
+            insert into request_counts as c (workspace_id, key_id, minute, requests)
+            select w_ids[w], k_id[k], this_minute, k_requests[k] where k_requests[k] <= k_limit[k]
+            on conflict (workspace_id, key_id) do update
+                set requests = case when c.minute = this_minute then c.requests else 0 end + k_requests[k],
+                    minute = this_minute
+                where c.minute <> this_minute or c.requests + k_requests[k] <= k_limit[k];
+            if not found then
+                w_verdict[w] := 2;
+                for earlier in 1 .. k - 1 loop
+                    if k_workspace[earlier] = w then
+                        update request_counts c set requests = c.requests - k_requests[earlier]
+                        where c.workspace_id = w_ids[w] and c.key_id = k_id[earlier];
+                    end if;
+                end loop;
+            end if;
+        end if;
+    end loop;
+    if 2 = any(w_verdict) then
+        for k in 1 .. coalesce(cardinality(k_workspace), 0) loop
+            k_left[k] := k_limit[k] - coalesce((
+                select requests from request_counts
+                where workspace_id = w_ids[k_workspace[k]] and key_id = k_id[k] and minute = this_minute
+            ), 0);
+        end loop;
+    end if;
+
+    if e_company is not null or e_domain is not null then
+        named := array(
+            select case
+                when e_company[n] <> 0 then (
+                    select company_id from companies
+                    where workspace_id = w_ids[e_workspace[n]] and company_id = e_company[n])
+                when e_domain[n] <> '' then coalesce((
+                    select company_id from company_domains
+                    where workspace_id = w_ids[e_workspace[n]] and domain = e_domain[n]
+                ), (
+                    select company_id from company_domains
+                    where workspace_id = w_ids[e_workspace[n]] and domain = e_registrable[n]
+                ))
+            end
+            from generate_series(1, total) n
+        );
+    end if;
+    if e_contact is not null or e_email is not null or e_visitor is not null then
+        people := array(
+            select case
+                when e_contact[n] <> 0 then (
+                    select contact_id from contacts
+                    where workspace_id = w_ids[e_workspace[n]] and contact_id = e_contact[n])
+                when e_email[n] <> '' then (
+                    select contact_id from contacts
+                    where workspace_id = w_ids[e_workspace[n]] and email = e_email[n])
+                when e_visitor[n] <> '' then (
+                    select contact_id from visitors
+                    where workspace_id = w_ids[e_workspace[n]] and visitor_id = e_visitor[n])
+            end
+            from generate_series(1, total) n
+        );
+        employers := array(
+            select case when people[n] is not null then (
+                select company_id from contacts
+                where workspace_id = w_ids[e_workspace[n]] and contact_id = people[n])
+            end
+            from generate_series(1, total) n
+        );
+    end if;
+    -- A named company or contact that is absent makes the event unmatched,
+    -- whatever else is named.
+    e_status := array(
+        select case
+            when e_seen[n] <> 0 and w_verdict[e_workspace[n]] in (0, 3) then 3
+            when e_mode[n] = 1 or w_verdict[e_workspace[n]] <> 0 then -1
+            when named[n] is null and (e_company[n] <> 0 or e_domain[n] <> '') then 1
+            when people[n] is null and (e_contact[n] <> 0 or e_email[n] <> '') then 1
+            when named[n] is not null or people[n] is not null then 0
+            else 2
+        end
+        from generate_series(1, total) n
+    );
+
+    if cardinality(t_workspace) > 0 then
+        insert into event_types (workspace_id, event_type_id, name, label, properties)
+        select w_ids[t_workspace[n]], t_id[n], t_name[n], t_label[n], t_properties[n]::jsonb
+        from generate_series(1, cardinality(t_workspace)) n
+        where w_verdict[t_workspace[n]] = 0
+        on conflict (workspace_id, event_type_id) do update set properties = excluded.properties;
+    end if;
+    insert into event_ids (workspace_id, id_hash, event_no)
+    select w_ids[e_workspace[n]], e_hash[n], w_base[e_workspace[n]] + n
+    from generate_series(1, total) n
+    where e_status[n] between 0 and 2;
+    -- A visitor supplies the person beside a named company only if that is
+    -- where the person works.
+    insert into events (workspace_id, event_no, occurred_at, company_id, contact_id, ts, id, visitor_id, domain_hint,
+        properties)
+    select w_ids[e_workspace[n]], w_base[e_workspace[n]] + n,
+        timestamptz 'epoch' + interval '1 millisecond'
+            * case e_occurred[n] when 0 then (w_base[e_workspace[n]] + n) >> 20 else e_occurred[n] end,
+        case when e_status[n] = 0 then coalesce(named[n], employers[n]) end,
+        case when e_status[n] = 0 and (e_contact[n] <> 0 or e_email[n] <> ''
+            or named[n] is null or named[n] = employers[n]) then people[n] end,
+        e_type[n] * 4 + e_status[n],
+        e_id[n],
+        case when e_status[n] = 2 then e_visitor[n] end,
+        nullif(e_domain[n], ''),
+        e_properties[n]
+    from generate_series(1, total) n
+    where e_status[n] between 0 and 2;
+
+    first := 1;
+    for i in 1 .. cardinality(w_ids) loop
+        if w_verdict[i] = 0 and (w_upto[i] >= first or w_events[i] > 0) then
+            update workspace_gates g set
+                version = g.version + case when i = any(t_workspace) then 1 else 0 end,
+                last_event_no = w_base[i] + w_upto[i],
+                minute = this_minute, minute_events = minute_counts[i] + w_events[i],
+                day = today, day_events = day_counts[i] + w_events[i],
+                accepted_events = g.accepted_events
+                    + cardinality(array_positions(e_status[first:w_upto[i]], 0::smallint))
+            where g.workspace_id = w_ids[i];
+        end if;
+        first := w_upto[i] + 1;
+    end loop;
+end
+$$;
+-- +goose StatementEnd
+
+-- +goose Down
+-- +goose StatementBegin
+do $$ begin raise exception 'the migration of recording cannot be undone'; end $$;
+-- +goose StatementEnd

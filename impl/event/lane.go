@@ -1,0 +1,203 @@
+package event
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/inletdev/inlet/db"
+	"github.com/inletdev/inlet/impl/fault"
+)
+
+const (
+	groupEvents     = 2000             // a group stops taking offers once it has this many events
+	callTimeout     = 10 * time.Second // of one call to the database
+	offerAttempts   = 8                // before an offer that finds its workspace changed each time is turned away
+	knownProperties = 200_000          // of all registries that a lane keeps; past it all are forgotten
+)
+
+// A lane records the events of its workspaces, group by group.
+type lane struct {
+	db         *db.DB
+	queue      *queue
+	registries map[int64]registry
+	properties int // of all registries
+}
+
+func newLane(d *db.DB) *lane {
+	return &lane{db: d, queue: newQueue(), registries: make(map[int64]registry)}
+}
+
+func (l *lane) run() {
+	for {
+		offers := l.queue.take(groupEvents)
+		if offers == nil {
+			return
+		}
+		// A client that went away before its group left is not recorded.
+		offers = slices.DeleteFunc(offers, func(o *offer) bool { return o.ctx.Err() != nil })
+		slices.SortStableFunc(offers, func(a, b *offer) int { return cmp.Compare(a.workspace, b.workspace) })
+		l.recordGroup(offers)
+	}
+}
+
+// recordGroup settles every offer, come what may: a panic would otherwise end
+// the process and, with it, the requests of everybody.
+func (l *lane) recordGroup(offers []*offer) {
+	defer func() {
+		if p := recover(); p != nil {
+			l.forgetAll()
+			for _, o := range offers {
+				if !o.settled {
+					o.settle(fault.InternalError.Because(fmt.Errorf("panic: %v\n%s", p, debug.Stack())))
+				}
+			}
+		}
+	}()
+	l.record(offers)
+}
+
+// record settles every offer. Those whose workspace had changed since it was
+// last looked at are tried again.
+func (l *lane) record(offers []*offer) {
+	for range offerAttempts {
+		if len(offers) == 0 {
+			return
+		}
+		offers = l.try(offers)
+	}
+	for _, o := range offers {
+		o.settle(fault.EventsUnavailable.In(busyFor))
+	}
+}
+
+// recordEach settles offers one by one, where one of them makes the group fail.
+func (l *lane) recordEach(offers []*offer) {
+	for i := range offers {
+		l.record(offers[i : i+1])
+	}
+}
+
+// try makes one call for all offers and gives back those to be tried again.
+func (l *lane) try(offers []*offer) (again []*offer) {
+	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	defer cancel()
+
+	g := group{now: l.db.Now()}
+	for len(offers) > 0 {
+		n := 1
+		for n < len(offers) && offers[n].workspace == offers[0].workspace {
+			n++
+		}
+		same := offers[:n]
+		offers = offers[n:]
+		known, err := l.registry(ctx, same)
+		if err != nil {
+			l.fail(same, err)
+			continue
+		}
+		if same = current(same, known.version); len(same) > 0 {
+			g.add(part{offers: same, draft: draft{registry: known}})
+		}
+	}
+	if len(g.parts) == 0 {
+		return nil
+	}
+
+	result, err := l.db.RecordEvents(ctx, &g.call)
+	if err != nil {
+		if all := g.offers(); len(all) > 1 && !errors.Is(err, db.ErrAway) {
+			l.recordEach(all)
+		} else {
+			l.fail(all, err)
+		}
+		return nil
+	}
+
+	for i := range g.parts {
+		p := &g.parts[i]
+		switch result.Verdicts[i] {
+		case db.GroupHeld:
+			l.keep(p.workspace(), p.draft.settled())
+			again = append(again, p.settle(&result)...)
+		case db.GroupStale:
+			l.forget(p.workspace())
+			again = append(again, p.offers...)
+		case db.GroupKnownID:
+			p.learn(&result)
+			again = append(again, p.offers...)
+		case db.GroupLimited:
+			again = append(again, p.ration(&result)...)
+		}
+	}
+	return again
+}
+
+// registry gives what the lane knows of the offers' workspace, and looks again
+// where a caller was admitted at a later version.
+func (l *lane) registry(ctx context.Context, offers []*offer) (registry, error) {
+	workspace := offers[0].workspace
+	known, ok := l.registries[workspace]
+	for _, o := range offers {
+		ok = ok && (!o.caller.Recalled || o.caller.Version <= known.version)
+	}
+	if ok {
+		return known, nil
+	}
+	known, err := loadRegistry(ctx, l.db, workspace)
+	if err == nil {
+		l.keep(workspace, known)
+	}
+	return known, err
+}
+
+// current turns away the offers whose recalled caller is of an earlier version
+// than the registry, and gives the others.
+func current(offers []*offer, version int64) []*offer {
+	return slices.DeleteFunc(slices.Clone(offers), func(o *offer) bool {
+		stale := o.caller.Recalled && o.caller.Version != version
+		if stale {
+			o.settle(ErrStaleCaller)
+		}
+		return stale
+	})
+}
+
+func (l *lane) fail(offers []*offer, err error) {
+	for _, o := range offers {
+		if errors.Is(err, db.ErrAway) || errors.Is(err, context.DeadlineExceeded) {
+			f := fault.EventsUnavailable.Because(err)
+			f.RetryAfter = int(awayFor / time.Second)
+			o.settle(f)
+		} else {
+			o.settle(fault.InternalError.Because(err))
+		}
+	}
+}
+
+// keep remembers a registry, within bounds.
+func (l *lane) keep(workspace int64, known registry) {
+	if before, ok := l.registries[workspace]; ok && before.version == known.version {
+		return
+	}
+	l.forget(workspace)
+	if l.properties += known.size(); l.properties > knownProperties {
+		l.forgetAll()
+		l.properties = known.size()
+	}
+	l.registries[workspace] = known
+}
+
+func (l *lane) forget(workspace int64) {
+	l.properties -= l.registries[workspace].size()
+	delete(l.registries, workspace)
+}
+
+func (l *lane) forgetAll() {
+	clear(l.registries)
+	l.properties = 0
+}

@@ -1,0 +1,35 @@
+package event
+
+import (
+	"context"
+	"errors"
+
+	"github.com/inletdev/inlet/db"
+)
+
+// processBatch is how many events are processed in one transaction: enough to
+// make its cost small, few enough that an identification, which waits for it,
+// does not wait long.
+const processBatch = 2000
+
+// Process counts the events that were recorded and makes facts of the accepted
+// ones, exactly once, until there are none left. Several processes share the
+// work: a workspace that one is at, the others pass by.
+func Process(ctx context.Context, d *db.DB) error {
+	for {
+		workspaces, err := d.UnprocessedWorkspaces(ctx)
+		if err != nil {
+			return err
+		}
+		var failed error
+		more := false
+		for _, workspace := range workspaces {
+			n, err := d.ProcessEvents(ctx, workspace, processBatch)
+			more = more || n == processBatch
+			failed = errors.Join(failed, err) // one workspace does not hold up the others
+		}
+		if failed != nil || !more {
+			return failed
+		}
+	}
+}

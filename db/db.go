@@ -41,8 +41,9 @@ type DB struct {
 // session settings: time zones never matter, and nothing waits for ever: a
 // statement longer than 30 s, a lock waited for longer than 10 s, or a
 // transaction idle for 60 s means that something is broken, and ends. Prepared
-// statements are planned once: they are probes of indexes whatever the values,
-// and planning them over all partitions costs more than running them.
+// statements are planned once, and as probes of indexes: planning them over all
+// partitions costs more than running them, and a plan may be made while a table
+// is still small enough to be scanned.
 var session = map[string]string{
 	"application_name":                    "inlet",
 	"client_encoding":                     "UTF8",
@@ -51,6 +52,7 @@ var session = map[string]string{
 	"lock_timeout":                        "10s",
 	"idle_in_transaction_session_timeout": "60s",
 	"plan_cache_mode":                     "force_generic_plan",
+	"enable_seqscan":                      "off",
 	"jit":                                 "off",
 }
 

@@ -45,10 +45,11 @@ alter table workspace_gates
 -- event at position n has the number w_base of its workspace + n, a duplicate
 -- the number e_seen.
 --
--- What a group of one event needs is run as single statements without joins,
--- because starting a statement costs more than its probes of an index; what
--- grows with the group is one statement for all of it. Each row is found by an
--- index probe of a subquery, in the order of the arrays.
+-- Every step is one statement for the whole group, and a simple one, because
+-- starting a statement costs more than its probes of an index. Each row is found
+-- by an index probe of a subquery, in the order of the arrays; joins of sets and
+-- scans of tables are ruled out, for the plans are made once, when tables may
+-- still be small.
 create function record_events(
     w_ids bigint[], w_versions bigint[], w_events integer[], w_upto integer[],
     k_workspace integer[], k_id bigint[], k_requests integer[], k_limit integer[],
@@ -62,6 +63,9 @@ create function record_events(
 )
 language plpgsql
 set plan_cache_mode = force_generic_plan
+set enable_hashjoin = off
+set enable_mergejoin = off
+set enable_seqscan = off
 as $$
 declare
     total constant integer := coalesce(cardinality(e_hash), 0);
@@ -69,14 +73,12 @@ declare
     today bigint;
     since bigint;
     held boolean;
-    gate record;
     minute_counts integer[];
     day_counts integer[];
     named bigint[]; -- the company that the event names, by id or domain
     people bigint[]; -- the contact that the event names, or that its visitor is
     employers bigint[]; -- the company of that contact
-    first integer;
-    w integer;
+    counted_keys bigint[];
 begin
     for i in 1 .. cardinality(w_ids) loop
         held := pg_advisory_xact_lock(gate_key(w_ids[i])) is null;
@@ -86,27 +88,26 @@ begin
     today := now_ms / 86400000;
     since := (now_ms - 2592000000) << 20; -- 30 days
 
-    for i in 1 .. cardinality(w_ids) loop
-        select g.version, g.last_event_no, g.events_per_minute, g.events_per_day,
-            case g.minute when this_minute then g.minute_events else 0 end as minute_events,
-            case g.day when today then g.day_events else 0 end as day_events,
-            g.events_backlog - g.accepted_events + p.processed_events as backlog_left
-        into gate
-        from workspace_gates g, event_progress p
-        where g.workspace_id = w_ids[i] and p.workspace_id = w_ids[i];
-        minute_counts[i] := gate.minute_events;
-        day_counts[i] := gate.day_events;
-        w_base[i] := greatest(gate.last_event_no, (now_ms << 20) - 1);
-        w_minute_left[i] := gate.events_per_minute - gate.minute_events;
-        w_day_left[i] := gate.events_per_day - gate.day_events;
-        w_backlog_left[i] := gate.backlog_left;
-        w_verdict[i] := case
-            when gate.version is distinct from w_versions[i] then 1
-            when w_events[i] > 0 and (w_events[i] > w_minute_left[i] or w_events[i] > w_day_left[i]
-                or w_backlog_left[i] <= 0) then 2
+    select array_agg(minute_count), array_agg(day_count), array_agg(base), array_agg(minute_left), array_agg(day_left),
+        array_agg(backlog_left),
+        array_agg(case
+            when version is distinct from w_versions[i] then 1
+            when w_events[i] > 0 and (w_events[i] > minute_left or w_events[i] > day_left or backlog_left <= 0) then 2
             else 0
-        end;
-    end loop;
+        end)
+    into minute_counts, day_counts, w_base, w_minute_left, w_day_left, w_backlog_left, w_verdict
+    from generate_series(1, cardinality(w_ids)) i
+    cross join lateral (
+        select g.version, greatest(g.last_event_no, (now_ms << 20) - 1) as base,
+            case g.minute when this_minute then g.minute_events else 0 end as minute_count,
+            case g.day when today then g.day_events else 0 end as day_count,
+            g.events_per_minute - case g.minute when this_minute then g.minute_events else 0 end as minute_left,
+            g.events_per_day - case g.day when today then g.day_events else 0 end as day_left,
+            g.events_backlog - g.accepted_events + p.processed_events as backlog_left
+        from workspace_gates g, event_progress p
+        where g.workspace_id = w_ids[i] and p.workspace_id = w_ids[i]
+        limit 1 -- probed one by one
+    ) gate;
 
     e_seen := array(
         select coalesce((
@@ -124,26 +125,32 @@ begin
         end loop;
     end if;
 
-    for k in 1 .. coalesce(cardinality(k_workspace), 0) loop
-        w := k_workspace[k];
-        if w_verdict[w] = 0 then
+    if cardinality(k_workspace) > 0 then
+        with counted as (
             insert into request_counts as c (workspace_id, key_id, minute, requests)
-            select w_ids[w], k_id[k], this_minute, k_requests[k] where k_requests[k] <= k_limit[k]
+            select w_ids[k_workspace[k]], k_id[k], this_minute, k_requests[k]
+            from generate_series(1, cardinality(k_workspace)) k
+            where w_verdict[k_workspace[k]] = 0 and k_requests[k] <= k_limit[k]
             on conflict (workspace_id, key_id) do update
-                set requests = case when c.minute = this_minute then c.requests else 0 end + k_requests[k],
+                set requests = case when c.minute = this_minute then c.requests else 0 end + excluded.requests,
                     minute = this_minute
-                where c.minute <> this_minute or c.requests + k_requests[k] <= k_limit[k];
-            if not found then
-                w_verdict[w] := 2;
-                for earlier in 1 .. k - 1 loop
-                    if k_workspace[earlier] = w then
-                        update request_counts c set requests = c.requests - k_requests[earlier]
-                        where c.workspace_id = w_ids[w] and c.key_id = k_id[earlier];
-                    end if;
-                end loop;
-            end if;
+                where c.minute <> this_minute
+                    or c.requests + excluded.requests <= k_limit[array_position(k_id, excluded.key_id)]
+            returning key_id
+        )
+        select array_agg(key_id) into counted_keys from counted;
+        if cardinality(counted_keys) is distinct from cardinality(k_workspace) then
+            for k in 1 .. cardinality(k_workspace) loop
+                if w_verdict[k_workspace[k]] = 0 and not k_id[k] = any(coalesce(counted_keys, '{}')) then
+                    w_verdict[k_workspace[k]] := 2;
+                end if;
+            end loop;
+            update request_counts c set requests = c.requests - k_requests[k]
+            from generate_series(1, cardinality(k_workspace)) k
+            where c.workspace_id = w_ids[k_workspace[k]] and c.key_id = k_id[k]
+                and w_verdict[k_workspace[k]] = 2 and k_id[k] = any(counted_keys);
         end if;
-    end loop;
+    end if;
     if 2 = any(w_verdict) then
         for k in 1 .. coalesce(cardinality(k_workspace), 0) loop
             k_left[k] := k_limit[k] - coalesce((
@@ -236,20 +243,15 @@ begin
     from generate_series(1, total) n
     where e_status[n] between 0 and 2;
 
-    first := 1;
-    for i in 1 .. cardinality(w_ids) loop
-        if w_verdict[i] = 0 and (w_upto[i] >= first or w_events[i] > 0) then
-            update workspace_gates g set
-                version = g.version + case when i = any(t_workspace) then 1 else 0 end,
-                last_event_no = w_base[i] + w_upto[i],
-                minute = this_minute, minute_events = minute_counts[i] + w_events[i],
-                day = today, day_events = day_counts[i] + w_events[i],
-                accepted_events = g.accepted_events
-                    + cardinality(array_positions(e_status[first:w_upto[i]], 0::smallint))
-            where g.workspace_id = w_ids[i];
-        end if;
-        first := w_upto[i] + 1;
-    end loop;
+    update workspace_gates g set
+        version = g.version + case when i = any(t_workspace) then 1 else 0 end,
+        last_event_no = w_base[i] + w_upto[i],
+        minute = this_minute, minute_events = minute_counts[i] + w_events[i],
+        day = today, day_events = day_counts[i] + w_events[i],
+        accepted_events = g.accepted_events
+            + cardinality(array_positions(e_status[coalesce(w_upto[i - 1], 0) + 1 : w_upto[i]], 0::smallint))
+    from generate_series(1, cardinality(w_ids)) i
+    where g.workspace_id = w_ids[i] and w_verdict[i] = 0;
 end
 $$;
 -- +goose StatementEnd

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/jmoiron/sqlx"
@@ -59,10 +60,10 @@ func Main(m *testing.M, before ...func()) {
 	os.Exit(code)
 }
 
-var used bool
+var used atomic.Bool
 
 func sharedURL() (string, error) {
-	if !used {
+	if !used.Load() {
 		return "", nil
 	}
 	return shared()
@@ -71,7 +72,7 @@ func sharedURL() (string, error) {
 // URL gives the binary's migrated database.
 func URL(t testing.TB) string {
 	t.Helper()
-	used = true
+	used.Store(true)
 	address, err := shared()
 	if err != nil {
 		t.Fatal(err)

@@ -66,6 +66,8 @@ type EventGroup struct {
 	TypeName       []string
 	TypeLabel      []string
 	TypeProperties []string // JSON map of property to its type
+
+	Wait bool // for the disk; else nothing is durable before a Flush that begins afterwards
 }
 
 // An EventGroupResult says what became of a group.
@@ -99,10 +101,10 @@ func (r *EventGroupResult) Number(workspace, position int) int64 {
 const recordEvents = `
 	select now_ms, w_verdict, w_base, w_minute_left, w_day_left, w_backlog_left, k_left, e_seen, e_status
 	from record_events($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21,
-		$22, $23, $24, $25, $26)`
+		$22, $23, $24, $25, $26, $27)`
 
-// RecordEvents records a group durably, in one statement that is a transaction
-// of its own.
+// RecordEvents records a group, in one statement that is a transaction of its
+// own.
 func (d *DB) RecordEvents(ctx context.Context, g *EventGroup) (EventGroupResult, error) {
 	var r struct {
 		NowMS       int64         `db:"now_ms"`
@@ -123,12 +125,22 @@ func (d *DB) RecordEvents(ctx context.Context, g *EventGroup) (EventGroupResult,
 		given(ints(g.CompanyID)), given(texts(g.Domain)), given(texts(g.Registrable)),
 		given(ints(g.ContactID)), given(texts(g.Email)), given(texts(g.Visitor)), texts(g.Properties),
 		ints(g.TypeWorkspace), ints(g.TypeID), texts(g.TypeName),
-		texts(g.TypeLabel), texts(g.TypeProperties))
+		texts(g.TypeLabel), texts(g.TypeProperties), g.Wait)
 	return EventGroupResult{
 		NowMS: r.NowMS, Verdicts: r.Verdicts, base: r.Base,
 		MinuteLeft: r.MinuteLeft, DayLeft: r.DayLeft, BacklogLeft: r.BacklogLeft, KeyLeft: r.KeyLeft,
 		seen: r.Seen, Statuses: r.Statuses,
 	}, err
+}
+
+// Of no workspace: the log of the database is flushed as a whole.
+const flush = `select pg_logical_emit_message(true, 'inlet', '')`
+
+// Flush makes durable whatever was committed before, by a transaction that
+// writes nothing but waits for the disk.
+func (d *DB) Flush(ctx context.Context) error {
+	var position string
+	return d.getHot(ctx, &position, flush)
 }
 
 // given makes a column null that no event gives.

@@ -33,7 +33,7 @@ func TestExpiryDropsWholeDaysAndNothingThatIsStillListed(t *testing.T) {
 			Counts: []int64{1}, Upto: []int64{1}, Workspace: []int64{1}, Mode: []int64{db.EventRecord},
 			IDHash: []string{strings.Repeat(id, 32)}, ID: []string{id}, Type: []int64{1}, OccurredMS: []int64{0},
 			CompanyID: []int64{0}, Domain: []string{""}, Registrable: []string{""}, ContactID: []int64{0},
-			Email: []string{""}, Visitor: []string{"v"}, Properties: []string{"{}"},
+			Email: []string{""}, Visitor: []string{"v"}, Properties: []string{"{}"}, Wait: true,
 		})
 		if err != nil || r.Verdicts[0] != db.GroupHeld {
 			t.Fatalf("%v %+v", err, r)

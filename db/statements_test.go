@@ -32,6 +32,7 @@ var ofNoWorkspace = map[string]string{
 	"lockSeed":              "a seed file spans workspaces",
 	"waitForSeed":           "about the transaction",
 	"addRefusals":           "refusals of several workspaces are written together",
+	"flush":                 "about the server",
 	"secret":                "about the server",
 	"processEvents":         "its argument is the workspace, $1",
 	"identifyVisitor":       "its argument is the workspace, $1",

@@ -95,7 +95,9 @@ func (s *Scope) UpdateWorkspace(ctx context.Context, w Workspace) error {
 	return s.touch(ctx)
 }
 
-const raiseVersion = `update workspace_gates set version = version + 1 where workspace_id = $1`
+const raiseVersion = `
+	update workspace_gates set version = greatest(version + 1, floor(extract(epoch from inlet_now()) * 1000)::bigint)
+	where workspace_id = $1`
 
 // touch tells every process that what it keeps in memory of the workspace is
 // out of date: each checks the version inside its requests' own work.

@@ -40,6 +40,10 @@ alter table workspace_gates
 --   registers a name or property. Empty strings and zeros stand for "not given",
 --   null for a column that is given nowhere.
 -- t_*: the event types as they will be once the mode-2 events are recorded.
+-- wait: whether the commit waits for the disk; if not, the caller answers nobody
+--   before a later commit that waits has taken this one with it. A version made
+--   here may then be lost in a crash, so it is made of the time: another that is
+--   made afterwards differs.
 -- Answers, one entry an event: e_status is 0 accepted, 1 unmatched,
 -- 2 pending_identity, 3 duplicate, -1 where nothing was recorded; a recorded
 -- event at position n has the number w_base of its workspace + n, a duplicate
@@ -57,6 +61,7 @@ create function record_events(
     e_company bigint[], e_domain text[], e_registrable text[], e_contact bigint[], e_email text[], e_visitor text[],
     e_properties text[],
     t_workspace integer[], t_id smallint[], t_name text[], t_label text[], t_properties text[],
+    wait boolean,
     out now_ms bigint, out w_verdict smallint[], out w_base bigint[],
     out w_minute_left integer[], out w_day_left integer[], out w_backlog_left bigint[], out k_left integer[],
     out e_seen bigint[], out e_status smallint[]
@@ -80,6 +85,9 @@ declare
     employers bigint[]; -- the company of that contact
     counted_keys bigint[];
 begin
+    if not wait then
+        held := set_config('synchronous_commit', 'off', true) is null; -- until the transaction ends
+    end if;
     for i in 1 .. cardinality(w_ids) loop
         held := pg_advisory_xact_lock(gate_key(w_ids[i])) is null;
     end loop;
@@ -244,7 +252,7 @@ begin
     where e_status[n] between 0 and 2;
 
     update workspace_gates g set
-        version = g.version + case when i = any(t_workspace) then 1 else 0 end,
+        version = case when i = any(t_workspace) then greatest(g.version + 1, now_ms) else g.version end,
         last_event_no = w_base[i] + w_upto[i],
         minute = this_minute, minute_events = minute_counts[i] + w_events[i],
         day = today, day_events = day_counts[i] + w_events[i],

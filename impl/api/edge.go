@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"crypto/rand"
+	"encoding/base32"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -20,11 +21,13 @@ import (
 
 // An exchange is what is known of one request while it is answered.
 type exchange struct {
+	recorder  recorder
 	requestID string
 	pattern   string         // of the route; empty where none matched
 	op        *api.Operation // nil outside operations
 	caller    *auth.Caller   // nil until recalled or admitted
 	body      []byte         // of an operation, read whole and within its cap
+	bodyTaken int64          // to be released
 	events    []event.Parsed // the events sent, once they are read
 	fault     *fault.Fault   // what the client was told, if it was refused
 
@@ -33,6 +36,13 @@ type exchange struct {
 
 // isIntake tells whether the operation takes events in.
 func (x *exchange) isIntake() bool { return x.op != nil && x.op.Tag == eventsTag && x.op.MaxBody > 0 }
+
+// Header values that every answer has; shared, so never to be changed.
+var (
+	nosniff  = []string{"nosniff"}
+	noStore  = []string{"no-store"}
+	jsonType = []string{"application/json"}
+)
 
 type exchangeKey struct{}
 
@@ -52,10 +62,10 @@ type Edge struct {
 
 func (e *Edge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	start := time.Now()
-	x := &exchange{requestID: requestID(r)}
-	out := &recorder{ResponseWriter: w}
+	x := &exchange{requestID: requestID(r), recorder: recorder{ResponseWriter: w}}
+	out := &x.recorder
 	out.Header().Set("X-Request-Id", x.requestID)
-	out.Header().Set("X-Content-Type-Options", "nosniff")
+	out.Header()["X-Content-Type-Options"] = nosniff
 	defer func() {
 		if p := recover(); p != nil {
 			if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
@@ -67,6 +77,7 @@ func (e *Edge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 			e.refuse(out, x, fault.InternalError.New())
 		}
+		e.guard.bodies.release(x.bodyTaken)
 		e.record(r, x, out, time.Since(start))
 	}()
 	e.route(out, r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x)), x)
@@ -84,7 +95,7 @@ func (e *Edge) route(w http.ResponseWriter, r *http.Request, x *exchange) {
 		return
 	}
 	if x.op = operations[x.pattern]; x.op != nil {
-		w.Header().Set("Cache-Control", "no-store")
+		w.Header()["Cache-Control"] = noStore
 		if err := e.guard.pass(w, r, x); err != nil {
 			e.refuse(w, x, err)
 			return
@@ -130,12 +141,13 @@ func (e *Edge) record(r *http.Request, x *exchange, out *recorder, took time.Dur
 		route = "none"
 	}
 	e.metrics.observe(route, out.status, took)
-	attrs := []slog.Attr{
+	var room [8]slog.Attr
+	attrs := append(room[:0],
 		slog.String("request_id", x.requestID),
 		slog.String("route", route),
 		slog.Int("status", out.status),
 		slog.Float64("ms", float64(took.Microseconds())/1000),
-	}
+	)
 	if x.caller != nil {
 		attrs = append(attrs, slog.Int64("workspace", x.caller.Workspace), slog.Int64("key", x.caller.KeyID))
 	}
@@ -143,7 +155,9 @@ func (e *Edge) record(r *http.Request, x *exchange, out *recorder, took time.Dur
 	if x.fault != nil {
 		attrs = append(attrs, slog.String("code", x.fault.Code.Name))
 		if cause := errors.Unwrap(x.fault); cause != nil {
-			level = slog.LevelError
+			if r.Context().Err() == nil { // else it is the client that went away
+				level = slog.LevelError
+			}
 			attrs = append(attrs, slog.String("cause", cause.Error()))
 		}
 	}
@@ -157,8 +171,12 @@ func requestID(r *http.Request) string {
 		!slices.ContainsFunc([]byte(own[0]), func(c byte) bool { return c < 0x21 || c > 0x7e }) {
 		return own[0]
 	}
-	return "req_" + strings.ToLower(rand.Text())
+	var random [16]byte // 128 bits
+	rand.Read(random[:])
+	return string(requestIDs.AppendEncode(append(make([]byte, 0, 32), "req_"...), random[:]))
 }
+
+var requestIDs = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
 // recorder notes the status of an answer.
 type recorder struct {

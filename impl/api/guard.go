@@ -3,7 +3,6 @@ package api
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io"
 	"mime"
 	"net/http"
@@ -33,6 +32,7 @@ var operations = func() map[string]*api.Operation {
 type guard struct {
 	admitter   *auth.Admitter
 	validators validators
+	bodies     bodies
 }
 
 func (g *guard) pass(w http.ResponseWriter, r *http.Request, x *exchange) error {
@@ -83,7 +83,7 @@ func (g *guard) check(w http.ResponseWriter, r *http.Request, x *exchange) error
 		return nil
 	}
 	var err error
-	if x.body, err = readBody(w, r, x.op); err != nil {
+	if x.body, x.bodyTaken, err = g.bodies.read(w, r, x.op); err != nil {
 		return err
 	}
 	if err := mediaType(r.Header, x.op); err != nil {
@@ -92,7 +92,9 @@ func (g *guard) check(w http.ResponseWriter, r *http.Request, x *exchange) error
 	if x.body, err = g.validators.body(x.op, x.body); err != nil {
 		return err
 	}
-	r.Body = io.NopCloser(bytes.NewReader(x.body))
+	if !x.isIntake() { // whose operations read x.body
+		r.Body = io.NopCloser(bytes.NewReader(x.body))
+	}
 	return nil
 }
 
@@ -101,20 +103,6 @@ func setRate(h http.Header, rate *auth.Rate) {
 	h.Set("RateLimit-Limit", strconv.Itoa(rate.Limit))
 	h.Set("RateLimit-Remaining", strconv.Itoa(rate.Remaining))
 	h.Set("RateLimit-Reset", strconv.Itoa(int(rate.Reset/time.Second)))
-}
-
-// readBody reads the body whole, so that its cap comes before its media type
-// and its content.
-func readBody(w http.ResponseWriter, r *http.Request, op *api.Operation) ([]byte, error) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, op.MaxBody))
-	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
-		return nil, codeOf(op, http.StatusRequestEntityTooLarge).Says("want a body of at most %d bytes", op.MaxBody)
-	}
-	if err != nil {
-		// The client stopped sending: whatever is answered, it hardly hears it.
-		return nil, codeOf(op, http.StatusBadRequest).Says("the body ended before its announced length")
-	}
-	return body, nil
 }
 
 // mediaType refuses an explicit type that is not JSON. None at all is read as
@@ -126,6 +114,9 @@ func mediaType(h http.Header, op *api.Operation) error {
 	}
 	declared, ok := h["Content-Type"]
 	if !ok {
+		return nil
+	}
+	if len(declared) == 1 && declared[0] == "application/json" {
 		return nil
 	}
 	kind, _, err := mime.ParseMediaType(strings.Join(declared, ", "))

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/big"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -119,7 +120,10 @@ func plainNumbers(value any) (plain any, changed bool) {
 // parameters checks headers and query. Path parameters name records: one that
 // is malformed names none, which the operation says in its turn.
 func (v validators) parameters(op *api.Operation, r *http.Request) error {
-	query := r.URL.Query()
+	var query url.Values
+	if r.URL.RawQuery != "" {
+		query = r.URL.Query()
+	}
 	for _, p := range op.Parameters {
 		code := codeOf(op, http.StatusBadRequest)
 		var values []string

@@ -57,7 +57,8 @@ func NewToken(kind Kind) string {
 			}
 		}
 	}
-	return b.String() + checksum(b.String())
+	sum := checksum([]byte(b.String()))
+	return b.String() + string(sum[:])
 }
 
 // ParseToken gives the credential of a token, and false for a string that no
@@ -74,20 +75,21 @@ func ParseToken(token string) (Credential, bool) {
 	if len(rest) != secretLength+sumLength || strings.Trim(rest, base62) != "" {
 		return Credential{}, false
 	}
-	if checksum(token[:len(token)-sumLength]) != token[len(token)-sumLength:] {
+	var raw [64]byte // room for any token, without a place on the heap
+	n := copy(raw[:], token)
+	if sum := checksum(raw[:n-sumLength]); string(sum[:]) != token[n-sumLength:] {
 		return Credential{}, false
 	}
-	return Credential{Kind: kind, Hash: sha256.Sum256([]byte(token)), Last4: token[len(token)-4:]}, true
+	return Credential{Kind: kind, Hash: sha256.Sum256(raw[:n]), Last4: token[n-4:]}, true
 }
 
-func checksum(s string) string {
-	sum := crc32.ChecksumIEEE([]byte(s))
-	var out [sumLength]byte
+func checksum(b []byte) (out [sumLength]byte) {
+	sum := crc32.ChecksumIEEE(b)
 	for i := sumLength - 1; i >= 0; i-- {
 		out[i] = base62[sum%62]
 		sum /= 62
 	}
-	return string(out[:])
+	return out
 }
 
 // FromHeader gives the token of an Authorization header: the scheme is

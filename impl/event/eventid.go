@@ -25,5 +25,5 @@ func PublicID(workspace, number int64) string {
 	var id [16]byte
 	binary.BigEndian.PutUint64(id[:8], high)
 	binary.BigEndian.PutUint64(id[8:], low)
-	return "evt_" + crockford.EncodeToString(id[:])
+	return string(crockford.AppendEncode(append(make([]byte, 0, 32), "evt_"...), id[:]))
 }

@@ -114,14 +114,14 @@ func (d *draft) register(e *Event) (id int64, added bool, err *fault.Fault) {
 }
 
 // settled gives the registry once the draft was written, which raises the
-// version by one if it changed anything.
-func (d *draft) settled() registry {
+// version if it changed anything, as record_events does at that time.
+func (d *draft) settled(nowMS int64) registry {
 	if len(d.changed) == 0 {
 		return d.registry
 	}
 	types := maps.Clone(d.types)
 	maps.Copy(types, d.changed)
-	return registry{version: d.version + 1, types: types}
+	return registry{version: max(d.version+1, nowMS), types: types}
 }
 
 // Label gives the display name of a new event name.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/inletdev/inlet/db"
@@ -15,6 +16,7 @@ import (
 
 const (
 	groupEvents     = 2000             // a group stops taking offers once it has this many events
+	overlapFrom     = 8                // requests of a group from which on the disk is left to work behind it
 	callTimeout     = 10 * time.Second // of one call to the database
 	offerAttempts   = 8                // before an offer that finds its workspace changed each time is turned away
 	knownProperties = 200_000          // of all registries that a lane keeps; past it all are forgotten
@@ -26,13 +28,19 @@ type lane struct {
 	queue      *queue
 	registries map[int64]registry
 	properties int // of all registries
+
+	recorded chan []*offer // groups that are settled once they are flushed
+	lost     atomic.Bool   // a flush failed: what was recorded may not have been
+	wait     bool          // whether the group at hand waits for the disk itself
 }
 
 func newLane(d *db.DB) *lane {
-	return &lane{db: d, queue: newQueue(), registries: make(map[int64]registry)}
+	return &lane{db: d, queue: newQueue(), registries: make(map[int64]registry), recorded: make(chan []*offer, 1)}
 }
 
+// run records until the queue is closed and empty.
 func (l *lane) run() {
+	defer close(l.recorded)
 	for {
 		offers := l.queue.take(groupEvents)
 		if offers == nil {
@@ -41,7 +49,50 @@ func (l *lane) run() {
 		// A client that went away before its group left is not recorded.
 		offers = slices.DeleteFunc(offers, func(o *offer) bool { return o.ctx.Err() != nil })
 		slices.SortStableFunc(offers, func(a, b *offer) int { return cmp.Compare(a.workspace, b.workspace) })
+		if l.lost.Swap(false) {
+			l.forgetAll()
+		}
+		l.wait = len(offers) < overlapFrom
 		l.recordGroup(offers)
+		if l.wait {
+			done(offers)
+		} else {
+			l.recorded <- offers
+		}
+	}
+}
+
+// flush makes groups durable that were recorded without waiting for the disk,
+// and tells their requests; all that were recorded meanwhile together.
+func (l *lane) flush() {
+	for offers := range l.recorded {
+		for more := true; more; {
+			select {
+			case others, ok := <-l.recorded:
+				offers, more = append(offers, others...), ok
+			default:
+				more = false
+			}
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+		err := l.db.Flush(ctx)
+		cancel()
+		if err != nil {
+			l.lost.Store(true)
+			for _, o := range offers {
+				if o.err == nil {
+					o.settle(unavailable(err))
+				}
+			}
+		}
+		done(offers)
+	}
+}
+
+// done tells the requests what became of their offers.
+func done(offers []*offer) {
+	for _, o := range offers {
+		close(o.done)
 	}
 }
 
@@ -87,7 +138,7 @@ func (l *lane) try(offers []*offer) (again []*offer) {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
 
-	g := group{now: l.db.Now()}
+	g := group{now: l.db.Now(), call: db.EventGroup{Wait: l.wait}}
 	for len(offers) > 0 {
 		n := 1
 		for n < len(offers) && offers[n].workspace == offers[0].workspace {
@@ -110,6 +161,7 @@ func (l *lane) try(offers []*offer) (again []*offer) {
 
 	result, err := l.db.RecordEvents(ctx, &g.call)
 	if err != nil {
+		l.forgetAll()
 		if all := g.offers(); len(all) > 1 && !errors.Is(err, db.ErrAway) {
 			l.recordEach(all)
 		} else {
@@ -122,7 +174,7 @@ func (l *lane) try(offers []*offer) (again []*offer) {
 		p := &g.parts[i]
 		switch result.Verdicts[i] {
 		case db.GroupHeld:
-			l.keep(p.workspace(), p.draft.settled())
+			l.keep(p.workspace(), p.draft.settled(result.NowMS))
 			again = append(again, p.settle(&result)...)
 		case db.GroupStale:
 			l.forget(p.workspace())
@@ -170,13 +222,17 @@ func current(offers []*offer, version int64) []*offer {
 func (l *lane) fail(offers []*offer, err error) {
 	for _, o := range offers {
 		if errors.Is(err, db.ErrAway) || errors.Is(err, context.DeadlineExceeded) {
-			f := fault.EventsUnavailable.Because(err)
-			f.RetryAfter = int(awayFor / time.Second)
-			o.settle(f)
+			o.settle(unavailable(err))
 		} else {
 			o.settle(fault.InternalError.Because(err))
 		}
 	}
+}
+
+func unavailable(cause error) *fault.Fault {
+	f := fault.EventsUnavailable.Because(cause)
+	f.RetryAfter = int(awayFor / time.Second)
+	return f
 }
 
 // keep remembers a registry, within bounds.

@@ -27,8 +27,9 @@ type Result struct {
 //
 // Events of concurrent requests are recorded together: a lane takes what is
 // waiting, sends one statement, and gives each request its own answers when
-// that has committed. No timer is involved, so an idle server answers after one
-// commit and a busy one forms groups by itself. All offers of a workspace go
+// that is durable. No timer is involved, so an idle server answers after one
+// commit and a busy one forms groups by itself, and records the next while the
+// disk is still at work on the one before. All offers of a workspace go
 // through one lane, which therefore keeps what it knows of the workspace
 // without a lock; the statement checks that knowledge under the workspace's
 // gate, where processes meet.
@@ -45,6 +46,7 @@ func NewRecorder(d *db.DB, lanes int) *Recorder {
 		l := newLane(d)
 		r.lanes = append(r.lanes, l)
 		r.work.Go(l.run)
+		r.work.Go(l.flush)
 	}
 	return r
 }
@@ -99,14 +101,12 @@ type offer struct {
 	refusal   *fault.Fault    // a limit refused it; all that is left is to count the request
 	counted   bool            // against the workspace's minute and day, and the key's
 	err       error
-	settled   bool // the lane's own note; others wait for done
+	settled   bool
 	done      chan struct{}
 }
 
-func (o *offer) settle(err error) {
-	o.err, o.settled = err, true
-	close(o.done)
-}
+// settle says what became of an offer; its request hears of it when it is done.
+func (o *offer) settle(err error) { o.err, o.settled = err, true }
 
 // toCount tells whether the request is still to be counted in its key's minute.
 func (o *offer) toCount() bool { return o.caller.Recalled && !o.counted }

@@ -63,6 +63,7 @@ func Open(ctx context.Context, c Config) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("database URL: %w", err)
 	}
+	config.BinaryParameters = true // of bytes, and so of the arrays that carry events
 	if config.Runtime == nil {
 		config.Runtime = make(map[string]string)
 	}
@@ -256,20 +257,4 @@ func (s *Scope) exec(ctx context.Context, query string, args ...any) (int64, err
 		return 0, classify(ctx, err)
 	}
 	return result.RowsAffected()
-}
-
-// texts and ints are arrays for PostgreSQL. Of nothing they are empty, where pq
-// makes a nil slice null.
-func texts(all []string) pq.StringArray {
-	if all == nil {
-		return pq.StringArray{}
-	}
-	return all
-}
-
-func ints(all []int64) pq.Int64Array {
-	if all == nil {
-		return pq.Int64Array{}
-	}
-	return all
 }

@@ -2,7 +2,6 @@ package db
 
 import (
 	"context"
-	"slices"
 
 	"github.com/lib/pq"
 )
@@ -49,7 +48,7 @@ type EventGroup struct {
 
 	Workspace   []int64 // position in Workspaces, from 1
 	Mode        []int64
-	IDHash      []string // 128 bits in hexadecimal
+	IDHash      [][16]byte
 	ID          []string
 	Type        []int64 // number of the event type; zero for refused events
 	OccurredMS  []int64 // milliseconds since 1970; zero: when it is received
@@ -118,14 +117,14 @@ func (d *DB) RecordEvents(ctx context.Context, g *EventGroup) (EventGroupResult,
 		Statuses    pq.Int64Array `db:"e_status"`
 	}
 	err := d.getHot(ctx, &r, recordEvents,
-		ints(g.Workspaces), ints(g.Versions), ints(g.Counts), ints(g.Upto),
-		ints(g.KeyWorkspace), ints(g.KeyID), ints(g.KeyRequests), ints(g.KeyLimit),
-		ints(g.Workspace), ints(g.Mode), texts(g.IDHash), texts(g.ID),
-		ints(g.Type), ints(g.OccurredMS),
-		given(ints(g.CompanyID)), given(texts(g.Domain)), given(texts(g.Registrable)),
-		given(ints(g.ContactID)), given(texts(g.Email)), given(texts(g.Visitor)), texts(g.Properties),
-		ints(g.TypeWorkspace), ints(g.TypeID), texts(g.TypeName),
-		texts(g.TypeLabel), texts(g.TypeProperties), g.Wait)
+		bigintArray(g.Workspaces), bigintArray(g.Versions), integerArray(g.Counts), integerArray(g.Upto),
+		filled(integerArray(g.KeyWorkspace)), filled(bigintArray(g.KeyID)), filled(integerArray(g.KeyRequests)), filled(integerArray(g.KeyLimit)),
+		filled(integerArray(g.Workspace)), filled(smallintArray(g.Mode)), filled(uuidArray(g.IDHash)), filled(textArray(g.ID)),
+		filled(smallintArray(g.Type)), filled(bigintArray(g.OccurredMS)),
+		given(bigintArray(g.CompanyID)), given(textArray(g.Domain)), given(textArray(g.Registrable)),
+		given(bigintArray(g.ContactID)), given(textArray(g.Email)), given(textArray(g.Visitor)), filled(textArray(g.Properties)),
+		filled(integerArray(g.TypeWorkspace)), filled(smallintArray(g.TypeID)), filled(textArray(g.TypeName)),
+		filled(textArray(g.TypeLabel)), filled(textArray(g.TypeProperties)), g.Wait)
 	return EventGroupResult{
 		NowMS: r.NowMS, Verdicts: r.Verdicts, base: r.Base,
 		MinuteLeft: r.MinuteLeft, DayLeft: r.DayLeft, BacklogLeft: r.BacklogLeft, KeyLeft: r.KeyLeft,
@@ -141,15 +140,6 @@ const flush = `select pg_logical_emit_message(true, 'inlet', '')`
 func (d *DB) Flush(ctx context.Context) error {
 	var position string
 	return d.getHot(ctx, &position, flush)
-}
-
-// given makes a column null that no event gives.
-func given[A ~[]T, T comparable](column A) A {
-	var none T
-	if slices.ContainsFunc(column, func(v T) bool { return v != none }) {
-		return column
-	}
-	return nil
 }
 
 const lockGate = `select pg_advisory_xact_lock(gate_key($1)) /* the gate of workspace_id */`

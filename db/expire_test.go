@@ -31,7 +31,7 @@ func TestExpiryDropsWholeDaysAndNothingThatIsStillListed(t *testing.T) {
 		r, err := d.RecordEvents(t.Context(), &db.EventGroup{
 			Workspaces: []int64{w}, Versions: []int64{dbtest.Query[int64](t, address, `select version from workspace_gates where workspace_id = $1`, w)},
 			Counts: []int64{1}, Upto: []int64{1}, Workspace: []int64{1}, Mode: []int64{db.EventRecord},
-			IDHash: []string{strings.Repeat(id, 32)}, ID: []string{id}, Type: []int64{1}, OccurredMS: []int64{0},
+			IDHash: [][16]byte{{id[0]}}, ID: []string{id}, Type: []int64{1}, OccurredMS: []int64{0},
 			CompanyID: []int64{0}, Domain: []string{""}, Registrable: []string{""}, ContactID: []int64{0},
 			Email: []string{""}, Visitor: []string{"v"}, Properties: []string{"{}"}, Wait: true,
 		})

@@ -41,6 +41,6 @@ func (b *lineBuffer) flush() {
 }
 
 func (b *lineBuffer) write() {
-	b.out.Write(b.lines)
+	b.out.Write(b.lines) //nolint:errcheck // where the log cannot be written, nothing can say so
 	b.lines = b.lines[:0]
 }

@@ -2,7 +2,6 @@ package event
 
 import (
 	"crypto/sha256"
-	"encoding/hex"
 	"maps"
 	"slices"
 	"time"
@@ -151,7 +150,7 @@ func (g *group) addEvent(e *Event, match reference, typeID int64) {
 	if e.Contact.Email != "" {
 		email = contact.NormalizeEmail(e.Contact.Email)
 	}
-	c.IDHash = append(c.IDHash, hex.EncodeToString(sum[:16]))
+	c.IDHash = append(c.IDHash, [16]byte(sum[:16]))
 	c.ID = append(c.ID, e.ID)
 	c.Type = append(c.Type, typeID)
 	c.OccurredMS = append(c.OccurredMS, occurred)

@@ -54,7 +54,7 @@ func NewServer(ctx context.Context, d *db.DB, log *slog.Logger, ownMetrics bool)
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	s := &Server{
 		metrics:  promhttp.HandlerFor(registry, promhttp.HandlerOpts{}),
-		recorder: event.NewRecorder(d, max(1, runtime.GOMAXPROCS(0)/2)),
+		recorder: event.NewRecorder(d, runtime.GOMAXPROCS(0)),
 		refusals: event.NewRefusals(d),
 	}
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"maps"
 	"strings"
+	"sync"
 
 	"github.com/inletdev/inlet/db"
 	"github.com/inletdev/inlet/impl/fault"
@@ -36,6 +37,50 @@ func loadRegistry(ctx context.Context, d *db.DB, workspace int64) (registry, err
 		r.types[row.Name] = eventType{id: row.ID, blocked: row.Status == "blocked", properties: row.Properties}
 	}
 	return r, nil
+}
+
+// registries are what a process knows of its workspaces. A lane uses only those
+// of the workspaces that it has taken.
+type registries struct {
+	mu         sync.Mutex
+	known      map[int64]registry
+	properties int // of all of them
+}
+
+// mostProperties bounds what is known; past it all is forgotten.
+const mostProperties = 400_000
+
+func (r *registries) find(workspace int64) (registry, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known, ok := r.known[workspace]
+	return known, ok
+}
+
+func (r *registries) keep(workspace int64, now registry) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before, ok := r.known[workspace]
+	if ok && before.version == now.version {
+		return
+	}
+	if r.properties += now.size() - before.size(); r.known == nil || r.properties > mostProperties {
+		r.known, r.properties = make(map[int64]registry), now.size()
+	}
+	r.known[workspace] = now
+}
+
+func (r *registries) forget(workspace int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.properties -= r.known[workspace].size()
+	delete(r.known, workspace)
+}
+
+func (r *registries) forgetAll() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.known, r.properties = nil, 0
 }
 
 // size is how many names and properties the registry holds.

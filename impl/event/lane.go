@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/inletdev/inlet/db"
@@ -15,43 +14,37 @@ import (
 )
 
 const (
-	groupEvents     = 2000             // a group stops taking offers once it has this many events
-	overlapFrom     = 8                // requests of a group from which on the disk is left to work behind it
-	callTimeout     = 10 * time.Second // of one call to the database
-	offerAttempts   = 8                // before an offer that finds its workspace changed each time is turned away
-	knownProperties = 200_000          // of all registries that a lane keeps; past it all are forgotten
+	groupEvents   = 2000             // a group stops taking offers once it has this many events
+	overlapFrom   = 8                // requests of a group from which on the disk is left to work behind it
+	callTimeout   = 10 * time.Second // of one call to the database
+	offerAttempts = 8                // before an offer that finds its workspace changed each time is turned away
 )
 
-// A lane records the events of its workspaces, group by group.
+// A lane records events group by group, over one connection.
 type lane struct {
 	db         *db.DB
 	queue      *queue
-	registries map[int64]registry
-	properties int // of all registries
+	registries *registries
 
 	recorded chan []*offer // groups that are settled once they are flushed
-	lost     atomic.Bool   // a flush failed: what was recorded may not have been
 	wait     bool          // whether the group at hand waits for the disk itself
 }
 
-func newLane(d *db.DB) *lane {
-	return &lane{db: d, queue: newQueue(), registries: make(map[int64]registry), recorded: make(chan []*offer, 1)}
+func newLane(d *db.DB, q *queue, r *registries) *lane {
+	return &lane{db: d, queue: q, registries: r, recorded: make(chan []*offer, 1)}
 }
 
 // run records until the queue is closed and empty.
 func (l *lane) run() {
 	defer close(l.recorded)
 	for {
-		offers := l.queue.take(groupEvents)
+		offers, workspaces := l.queue.take(groupEvents)
 		if offers == nil {
 			return
 		}
 		// A client that went away before its group left is not recorded.
 		offers = slices.DeleteFunc(offers, func(o *offer) bool { return o.ctx.Err() != nil })
 		slices.SortStableFunc(offers, func(a, b *offer) int { return cmp.Compare(a.workspace, b.workspace) })
-		if l.lost.Swap(false) {
-			l.forgetAll()
-		}
 		l.wait = len(offers) < overlapFrom
 		l.recordGroup(offers)
 		if l.wait {
@@ -59,6 +52,7 @@ func (l *lane) run() {
 		} else {
 			l.recorded <- offers
 		}
+		l.queue.giveBack(workspaces)
 	}
 }
 
@@ -78,7 +72,7 @@ func (l *lane) flush() {
 		err := l.db.Flush(ctx)
 		cancel()
 		if err != nil {
-			l.lost.Store(true)
+			l.registries.forgetAll() // what they were taken from may be lost
 			for _, o := range offers {
 				if o.err == nil {
 					o.settle(unavailable(err))
@@ -101,7 +95,7 @@ func done(offers []*offer) {
 func (l *lane) recordGroup(offers []*offer) {
 	defer func() {
 		if p := recover(); p != nil {
-			l.forgetAll()
+			l.registries.forgetAll()
 			for _, o := range offers {
 				if !o.settled {
 					o.settle(fault.InternalError.Because(fmt.Errorf("panic: %v\n%s", p, debug.Stack())))
@@ -161,7 +155,7 @@ func (l *lane) try(offers []*offer) (again []*offer) {
 
 	result, err := l.db.RecordEvents(ctx, &g.call)
 	if err != nil {
-		l.forgetAll()
+		l.registries.forgetAll()
 		if all := g.offers(); len(all) > 1 && !errors.Is(err, db.ErrAway) {
 			l.recordEach(all)
 		} else {
@@ -174,10 +168,10 @@ func (l *lane) try(offers []*offer) (again []*offer) {
 		p := &g.parts[i]
 		switch result.Verdicts[i] {
 		case db.GroupHeld:
-			l.keep(p.workspace(), p.draft.settled(result.NowMS))
+			l.registries.keep(p.workspace(), p.draft.settled(result.NowMS))
 			again = append(again, p.settle(&result)...)
 		case db.GroupStale:
-			l.forget(p.workspace())
+			l.registries.forget(p.workspace())
 			again = append(again, p.offers...)
 		case db.GroupKnownID:
 			p.learn(&result)
@@ -189,11 +183,11 @@ func (l *lane) try(offers []*offer) (again []*offer) {
 	return again
 }
 
-// registry gives what the lane knows of the offers' workspace, and looks again
+// registry gives what is known of the offers' workspace, and looks again
 // where a caller was admitted at a later version.
 func (l *lane) registry(ctx context.Context, offers []*offer) (registry, error) {
 	workspace := offers[0].workspace
-	known, ok := l.registries[workspace]
+	known, ok := l.registries.find(workspace)
 	for _, o := range offers {
 		ok = ok && (!o.caller.Recalled || o.caller.Version <= known.version)
 	}
@@ -202,7 +196,7 @@ func (l *lane) registry(ctx context.Context, offers []*offer) (registry, error) 
 	}
 	known, err := loadRegistry(ctx, l.db, workspace)
 	if err == nil {
-		l.keep(workspace, known)
+		l.registries.keep(workspace, known)
 	}
 	return known, err
 }
@@ -233,27 +227,4 @@ func unavailable(cause error) *fault.Fault {
 	f := fault.EventsUnavailable.Because(cause)
 	f.RetryAfter = int(awayFor / time.Second)
 	return f
-}
-
-// keep remembers a registry, within bounds.
-func (l *lane) keep(workspace int64, known registry) {
-	if before, ok := l.registries[workspace]; ok && before.version == known.version {
-		return
-	}
-	l.forget(workspace)
-	if l.properties += known.size(); l.properties > knownProperties {
-		l.forgetAll()
-		l.properties = known.size()
-	}
-	l.registries[workspace] = known
-}
-
-func (l *lane) forget(workspace int64) {
-	l.properties -= l.registries[workspace].size()
-	delete(l.registries, workspace)
-}
-
-func (l *lane) forgetAll() {
-	clear(l.registries)
-	l.properties = 0
 }

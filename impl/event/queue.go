@@ -2,36 +2,45 @@ package event
 
 import "sync"
 
-// What may wait in a lane, by weight; beyond it requests are turned away. One
-// workspace gets no more than its part, and the reserve is for workspaces that
-// have nothing waiting yet, so that some that flood do not shut out the others.
+// What may wait to be recorded, by weight; beyond it requests are turned away.
+// One workspace gets no more than its part, and the reserve is for workspaces
+// that have nothing waiting yet, so that some that flood do not shut out the
+// others.
 const (
-	queueBytes     = 32 << 20
-	reserveBytes   = 16 << 20
-	workspaceBytes = 4 << 20
+	queueBytes     = 64 << 20
+	reserveBytes   = 32 << 20
+	workspaceBytes = 8 << 20
 )
+
+// anotherFrom is how many events must wait for another lane to begin while one
+// is at work: below it one larger group costs less than two small ones.
+const anotherFrom = 400
 
 // A queue holds the offers that wait for a lane. It is fair: what is taken from
 // it is taken in turn from every workspace that has something waiting, so a
-// flood of one workspace hardly delays the others.
+// flood of one workspace hardly delays the others. A workspace is with one lane
+// at a time.
 type queue struct {
-	mu     sync.Mutex
-	more   sync.Cond // something was added, or the queue was closed
-	lines  map[int64]*line
-	turns  []int64 // the workspaces with a line, the next one first
-	bytes  int
-	closed bool
+	mu      sync.Mutex
+	changed sync.Cond
+	lines   map[int64]*line
+	turns   []int64 // the workspaces that wait for a lane, the next one first
+	waiting int     // events of those
+	working int     // lanes that are at work
+	bytes   int     // of all lines
+	closed  bool
 }
 
 // line is what waits of one workspace, first come first served.
 type line struct {
-	offers []*offer
-	bytes  int
+	offers        []*offer
+	events, bytes int
+	taken         bool // the workspace is with a lane
 }
 
 func newQueue() *queue {
 	q := &queue{lines: make(map[int64]*line)}
-	q.more.L = &q.mu
+	q.changed.L = &q.mu
 	return q
 }
 
@@ -53,38 +62,93 @@ func (q *queue) add(o *offer) bool {
 		q.turns = append(q.turns, o.workspace)
 	}
 	l.offers = append(l.offers, o)
+	l.events += len(o.events)
 	l.bytes += bytes
 	q.bytes += bytes
-	q.more.Signal()
+	if !l.taken {
+		q.waiting += len(o.events)
+		if q.worthwhile() {
+			q.changed.Signal()
+		}
+	}
 	return true
 }
 
-// take waits for offers and takes some with about so many events, in turn from
-// each workspace. It gives none once the queue is closed and empty.
-func (q *queue) take(events int) []*offer {
+// worthwhile tells whether a lane should begin now.
+func (q *queue) worthwhile() bool {
+	return len(q.turns) > 0 && (q.working == 0 || q.waiting >= anotherFrom)
+}
+
+// take waits for work and takes some offers with about so many events, in turn
+// from the workspaces that wait. Where much waits it leaves half of the
+// workspaces to the other lanes. The workspaces are the lane's until it gives
+// them back. There are none once the queue is closed and empty.
+func (q *queue) take(events int) (offers []*offer, workspaces []int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for len(q.turns) == 0 && !q.closed {
-		q.more.Wait()
+	for !q.closed && !q.worthwhile() {
+		q.changed.Wait()
 	}
-	var taken []*offer
-	for events > 0 && len(q.turns) > 0 {
-		workspace := q.turns[0]
-		q.turns = q.turns[1:]
-		l := q.lines[workspace]
-		o := l.offers[0]
-		l.offers = l.offers[1:]
-		l.bytes -= o.weight()
-		q.bytes -= o.weight()
-		if len(l.offers) > 0 {
-			q.turns = append(q.turns, workspace)
-		} else {
-			delete(q.lines, workspace)
+	if len(q.turns) == 0 {
+		return nil, nil
+	}
+	n := len(q.turns)
+	if q.waiting >= 2*anotherFrom {
+		n = (n + 1) / 2
+	}
+	workspaces = append(workspaces, q.turns[:n]...)
+	q.turns = append(q.turns[:0], q.turns[n:]...)
+	q.working++
+	lines := make([]*line, n)
+	for i, w := range workspaces {
+		lines[i] = q.lines[w]
+		lines[i].taken = true
+		q.waiting -= lines[i].events
+	}
+	for events > 0 && len(lines) > 0 {
+		left := lines[:0]
+		for _, l := range lines {
+			if events <= 0 {
+				break
+			}
+			o := l.offers[0]
+			l.offers = l.offers[1:]
+			l.events -= len(o.events)
+			l.bytes -= o.weight()
+			q.bytes -= o.weight()
+			events -= len(o.events)
+			offers = append(offers, o)
+			if len(l.offers) > 0 {
+				left = append(left, l)
+			}
 		}
-		taken = append(taken, o)
-		events -= len(o.events)
+		lines = left
 	}
-	return taken
+	return offers, workspaces
+}
+
+// giveBack ends a lane's work on its workspaces; those that have more waiting get
+// in line again. The lane is to take again, for no other may be told.
+func (q *queue) giveBack(workspaces []int64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.working--
+	for _, w := range workspaces {
+		l := q.lines[w]
+		if len(l.offers) == 0 {
+			delete(q.lines, w)
+			continue
+		}
+		l.taken = false
+		q.turns = append(q.turns, w)
+		q.waiting += l.events
+	}
+	switch {
+	case q.closed:
+		q.changed.Broadcast()
+	case q.working > 0 && q.worthwhile():
+		q.changed.Signal()
+	}
 }
 
 // close lets take come to an end; what is added from now on is turned away.
@@ -92,5 +156,5 @@ func (q *queue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.closed = true
-	q.more.Signal()
+	q.changed.Broadcast()
 }

@@ -29,22 +29,21 @@ type Result struct {
 // waiting, sends one statement, and gives each request its own answers when
 // that is durable. No timer is involved, so an idle server answers after one
 // commit and a busy one forms groups by itself, and records the next while the
-// disk is still at work on the one before. All offers of a workspace go
-// through one lane, which therefore keeps what it knows of the workspace
-// without a lock; the statement checks that knowledge under the workspace's
-// gate, where processes meet.
+// disk is still at work on the one before. A workspace is with one lane at a
+// time, which judges its events by what the process knows of it; the statement
+// checks that knowledge under the workspace's gate, where processes meet.
 type Recorder struct {
-	lanes []*lane
+	queue *queue
 	work  sync.WaitGroup
 }
 
-// NewRecorder starts a recorder with so many lanes, each of which holds one
-// connection while it records. Close ends it.
+// NewRecorder starts a recorder with so many lanes, each of which holds two
+// connections while it records. Close ends it.
 func NewRecorder(d *db.DB, lanes int) *Recorder {
-	r := &Recorder{}
+	r := &Recorder{queue: newQueue()}
+	known := &registries{}
 	for range lanes {
-		l := newLane(d)
-		r.lanes = append(r.lanes, l)
+		l := newLane(d, r.queue, known)
 		r.work.Go(l.run)
 		r.work.Go(l.flush)
 	}
@@ -54,9 +53,7 @@ func NewRecorder(d *db.DB, lanes int) *Recorder {
 // Close records what was offered and ends; what is offered from now on is
 // turned away.
 func (r *Recorder) Close() {
-	for _, l := range r.lanes {
-		l.queue.close()
-	}
+	r.queue.close()
 	r.work.Wait()
 }
 
@@ -79,7 +76,7 @@ func (r *Recorder) Record(ctx context.Context, caller *auth.Caller, events []Par
 			o.results[i] = Result{Status: Refused, Fault: events[i].Fault}
 		}
 	}
-	if !r.lanes[uint64(o.workspace)%uint64(len(r.lanes))].queue.add(o) {
+	if !r.queue.add(o) {
 		return nil, fault.EventsUnavailable.In(busyFor)
 	}
 	select {

@@ -5,10 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/oapi-codegen/nullable"
 
 	"github.com/inletdev/inlet/gen/api"
@@ -39,30 +37,7 @@ func (s Events) CreateEvent(ctx context.Context, _ api.CreateEventRequestObject)
 	if results[0].Fault != nil {
 		return nil, results[0].Fault
 	}
-	return eventReceipt{e.ID, results[0]}, nil
-}
-
-// eventReceipt writes what the generated response writes, for the one operation
-// where that takes a noticeable part of the time.
-type eventReceipt struct {
-	id     string
-	result event.Result
-}
-
-// VisitCreateEventResponse writes the answer.
-func (r eventReceipt) VisitCreateEventResponse(w http.ResponseWriter) error {
-	body := append(make([]byte, 0, 256), `{"id":`...)
-	body, err := jsontext.AppendQuote(body, r.id)
-	if err != nil {
-		return err
-	}
-	body = append(append(body, `,"status":"`...), r.result.Status.String()...)
-	body = append(append(body, `","event_id":"`...), r.result.EventID...)
-	body = append(body, "\"}\n"...)
-	w.Header()["Content-Type"] = jsonType
-	w.WriteHeader(http.StatusAccepted)
-	_, err = w.Write(body)
-	return err
+	return eventReceipt{x.events, results}, nil
 }
 
 // CreateEventBatch records up to 100 events and says what became of each.
@@ -76,30 +51,12 @@ func (s Events) CreateEventBatch(ctx context.Context, _ api.CreateEventBatchRequ
 	if err != nil {
 		return nil, err
 	}
-	receipt := api.CreateEventBatch202JSONResponse{Results: make([]api.EventResult, len(results))}
-	counts := map[event.Status]*api.EventCount{
-		event.Accepted:        &receipt.Accepted,
-		event.Duplicate:       &receipt.Duplicate,
-		event.Unmatched:       &receipt.Unmatched,
-		event.PendingIdentity: &receipt.PendingIdentity,
-		event.Refused:         &receipt.Refused,
-	}
 	for i, r := range results {
-		*counts[r.Status]++
-		entry := api.EventResult{Id: nullable.NewNullNullable[string](), Status: r.Status.String()}
-		if id := x.events[i].ID; id != "" {
-			entry.Id.Set(id)
-		}
 		if r.Fault != nil {
 			s.refusals.CountOne(x.caller, r.Fault, x.events[i].Name)
-			detail := errorOf(r.Fault)
-			entry.Error = &detail
-		} else {
-			entry.EventId = &r.EventID
 		}
-		receipt.Results[i] = entry
 	}
-	return receipt, nil
+	return batchReceipt{x.events, results}, nil
 }
 
 // record records the events for a caller who may only have been recalled: where

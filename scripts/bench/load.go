@@ -147,7 +147,8 @@ func (c *client) event() {
 	if c.random.IntN(10) == 0 {
 		n = max(1, n-1-c.random.IntN(500))
 	}
-	b := append(c.body, `{"id":"`...)
+	b := c.body
+	b = append(b, `{"id":"`...)
 	b = strconv.AppendInt(append(b, c.id...), int64(n), 10)
 	b = append(b, `","name":"`...)
 	kind, what := c.random.IntN(1000), n%60
@@ -193,7 +194,8 @@ func (c *client) event() {
 	case kind > 11 && kind < 22:
 		b = append(b, `,"note":"write to someone@mail.example"`...)
 	}
-	c.body = append(b, "}}"...)
+	b = append(b, "}}"...)
+	c.body = b
 }
 
 // connect opens so many connections, spread over the keys.

@@ -37,9 +37,9 @@ const (
 // stands for what the event does not give.
 type EventGroup struct {
 	Workspaces []int64
-	Versions   []int64 // what the caller believes of each workspace
-	Counts     []int64 // events of each that count against its minute and day
-	Upto       []int64 // position of its last event, from 1; that of the workspace before it if it has none
+	Versions   []Versions // what the caller believes of each workspace
+	Counts     []int64    // events of each that count against its minute and day
+	Upto       []int64    // position of its last event, from 1; that of the workspace before it if it has none
 
 	KeyWorkspace []int64 // position in Workspaces, from 1
 	KeyID        []int64 // ascending within a workspace
@@ -100,11 +100,11 @@ func (r *EventGroupResult) Number(workspace, position int) int64 {
 const recordEvents = `
 	select now_ms, w_verdict, w_base, w_minute_left, w_day_left, w_backlog_left, k_left, e_seen, e_status
 	from record_events($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21,
-		$22, $23, $24, $25, $26, $27)`
+		$22, $23, $24, $25, $26, $27, $28)`
 
 // RecordEvents records a group, in one statement that is a transaction of its
 // own.
-func (d *DB) RecordEvents(ctx context.Context, g *EventGroup) (EventGroupResult, error) {
+func (p *Pinned) RecordEvents(ctx context.Context, g *EventGroup) (EventGroupResult, error) {
 	var r struct {
 		NowMS       int64         `db:"now_ms"`
 		Verdicts    pq.Int64Array `db:"w_verdict"`
@@ -116,8 +116,12 @@ func (d *DB) RecordEvents(ctx context.Context, g *EventGroup) (EventGroupResult,
 		Seen        pq.Int64Array `db:"e_seen"`
 		Statuses    pq.Int64Array `db:"e_status"`
 	}
-	err := d.getHot(ctx, &r, recordEvents,
-		bigintArray(g.Workspaces), bigintArray(g.Versions), integerArray(g.Counts), integerArray(g.Upto),
+	var versions, typesVersions []int64
+	for _, v := range g.Versions {
+		versions, typesVersions = append(versions, v.Workspace), append(typesVersions, v.Types)
+	}
+	err := p.get(ctx, &r, recordEvents,
+		bigintArray(g.Workspaces), bigintArray(versions), bigintArray(typesVersions), integerArray(g.Counts), integerArray(g.Upto),
 		filled(integerArray(g.KeyWorkspace)), filled(bigintArray(g.KeyID)), filled(integerArray(g.KeyRequests)), filled(integerArray(g.KeyLimit)),
 		filled(integerArray(g.Workspace)), filled(smallintArray(g.Mode)), filled(uuidArray(g.IDHash)), filled(textArray(g.ID)),
 		filled(smallintArray(g.Type)), filled(bigintArray(g.OccurredMS)),
@@ -137,9 +141,9 @@ const flush = `select pg_logical_emit_message(true, 'inlet', '')`
 
 // Flush makes durable whatever was committed before, by a transaction that
 // writes nothing but waits for the disk.
-func (d *DB) Flush(ctx context.Context) error {
+func (p *Pinned) Flush(ctx context.Context) error {
 	var position string
-	return d.getHot(ctx, &position, flush)
+	return p.get(ctx, &position, flush)
 }
 
 const lockGate = `select pg_advisory_xact_lock(gate_key($1)) /* the gate of workspace_id */`

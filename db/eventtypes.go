@@ -27,32 +27,38 @@ func (p *PropertyTypes) Scan(src any) error {
 	return json.Unmarshal(raw, p)
 }
 
-// The version comes with the types in one statement, so that the two belong
+// Versions say of when something that a process keeps in memory is.
+type Versions struct {
+	Workspace int64 `db:"version"`       // its credentials, people and settings
+	Types     int64 `db:"types_version"` // its event types
+}
+
+// The versions come with the types in one statement, so that they belong
 // together.
 const eventTypes = `
-	select g.version, coalesce(t.event_type_id, 0) as event_type_id, coalesce(t.name, '') as name,
+	select g.version, g.types_version, coalesce(t.event_type_id, 0) as event_type_id, coalesce(t.name, '') as name,
 		coalesce(t.status, '') as status, coalesce(t.properties, '{}') as properties
 	from workspace_gates g
 	left join event_types t on t.workspace_id = g.workspace_id
 	where g.workspace_id = $1`
 
-// EventTypes gives all event types of a workspace, and the version of the
-// workspace that they belong to.
-func (d *DB) EventTypes(ctx context.Context, workspace int64) (version int64, types []EventType, err error) {
+// EventTypes gives all event types of a workspace, and the versions that they
+// belong to.
+func (d *DB) EventTypes(ctx context.Context, workspace int64) (versions Versions, types []EventType, err error) {
 	var rows []struct {
-		Version int64 `db:"version"`
+		Versions
 		EventType
 	}
 	if err := d.selectAll(ctx, &rows, eventTypes, workspace); err != nil {
-		return 0, nil, err
+		return Versions{}, nil, err
 	}
 	for _, row := range rows {
-		version = row.Version
+		versions = row.Versions
 		if row.ID != 0 {
 			types = append(types, row.EventType)
 		}
 	}
-	return version, types, nil
+	return versions, types, nil
 }
 
 const saveEventType = `
@@ -77,7 +83,7 @@ func (s *Scope) SaveEventType(ctx context.Context, name, label, status string, p
 	if err := s.get(ctx, &id, saveEventType, name, label, status, string(raw)); err != nil {
 		return 0, err
 	}
-	return id, s.touch(ctx)
+	return id, s.touchTypes(ctx)
 }
 
 // A ListedEventType is an event type as people see it.
@@ -158,5 +164,5 @@ func (s *Scope) changeEventType(ctx context.Context, statement, name, value stri
 	if n == 0 {
 		return ErrNotFound
 	}
-	return s.touch(ctx)
+	return s.touchTypes(ctx)
 }

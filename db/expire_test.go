@@ -28,8 +28,11 @@ func TestExpiryDropsWholeDaysAndNothingThatIsStillListed(t *testing.T) {
 	}
 	record := func(d *db.DB, id string) {
 		t.Helper()
-		r, err := d.RecordEvents(t.Context(), &db.EventGroup{
-			Workspaces: []int64{w}, Versions: []int64{dbtest.Query[int64](t, address, `select version from workspace_gates where workspace_id = $1`, w)},
+		r, err := d.Pin().RecordEvents(t.Context(), &db.EventGroup{
+			Workspaces: []int64{w}, Versions: []db.Versions{{
+				Workspace: dbtest.Query[int64](t, address, `select version from workspace_gates where workspace_id = $1`, w),
+				Types:     dbtest.Query[int64](t, address, `select types_version from workspace_gates where workspace_id = $1`, w),
+			}},
 			Counts: []int64{1}, Upto: []int64{1}, Workspace: []int64{1}, Mode: []int64{db.EventRecord},
 			IDHash: [][16]byte{{id[0]}}, ID: []string{id}, Type: []int64{1}, OccurredMS: []int64{0},
 			CompanyID: []int64{0}, Domain: []string{""}, Registrable: []string{""}, ContactID: []int64{0},

@@ -95,18 +95,31 @@ func (s *Scope) UpdateWorkspace(ctx context.Context, w Workspace) error {
 	return s.touch(ctx)
 }
 
+// raise a version: to the time, so that one which was lost in a crash does not
+// come back and mean something else.
 const raiseVersion = `
 	update workspace_gates set version = greatest(version + 1, floor(extract(epoch from inlet_now()) * 1000)::bigint)
 	where workspace_id = $1`
 
-// touch tells every process that what it keeps in memory of the workspace is
-// out of date: each checks the version inside its requests' own work.
-// The gate is locked before its row, as groups of events do.
-func (s *Scope) touch(ctx context.Context) error {
+const raiseTypesVersion = `
+	update workspace_gates
+	set types_version = greatest(types_version + 1, floor(extract(epoch from inlet_now()) * 1000)::bigint)
+	where workspace_id = $1`
+
+// touch tells every process that what it keeps in memory of the workspace's
+// credentials, people and settings is out of date: each checks the version
+// inside its requests' own work.
+func (s *Scope) touch(ctx context.Context) error { return s.raise(ctx, raiseVersion) }
+
+// touchTypes tells the same of its event types.
+func (s *Scope) touchTypes(ctx context.Context) error { return s.raise(ctx, raiseTypesVersion) }
+
+// raise locks the gate before its row, as groups of events do.
+func (s *Scope) raise(ctx context.Context, version string) error {
 	if err := s.lockGate(ctx); err != nil {
 		return err
 	}
-	_, err := s.exec(ctx, raiseVersion)
+	_, err := s.exec(ctx, version)
 	return err
 }
 

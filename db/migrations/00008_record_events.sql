@@ -7,6 +7,10 @@
 
 drop function record_events;
 
+-- Event types have a version of their own: a new name or property must not make
+-- processes doubt the credentials that they keep in memory.
+alter table workspace_gates add column types_version bigint not null default 1;
+
 -- Checked wherever they are set; here they would be checked anew with every
 -- group of events.
 alter table workspace_gates
@@ -17,13 +21,13 @@ alter table workspace_gates
 -- +goose StatementBegin
 -- Records a group of events of several requests and workspaces at once: the one
 -- write path of events. The caller has judged every event against what it
--- believes of each workspace, named by a version; here that belief is checked
+-- believes of each workspace, named by its versions; here that belief is checked
 -- under the workspace's gate, ids are looked up, references are matched, and
 -- what holds is written. A workspace whose belief does not hold is left alone,
 -- and its verdict says why:
 --
 --   0 held: the answers of its events stand
---   1 stale: the version moved on
+--   1 stale: a version moved on
 --   2 limited: its events or the requests of a key would pass a limit; w_*_left
 --     and k_left say what is left
 --   3 known id: an event that would register something (mode 2) was recorded
@@ -55,7 +59,7 @@ alter table workspace_gates
 -- scans of tables are ruled out, for the plans are made once, when tables may
 -- still be small.
 create function record_events(
-    w_ids bigint[], w_versions bigint[], w_events integer[], w_upto integer[],
+    w_ids bigint[], w_versions bigint[], w_types_versions bigint[], w_events integer[], w_upto integer[],
     k_workspace integer[], k_id bigint[], k_requests integer[], k_limit integer[],
     e_workspace integer[], e_mode smallint[], e_hash uuid[], e_id text[], e_type smallint[], e_occurred bigint[],
     e_company bigint[], e_domain text[], e_registrable text[], e_contact bigint[], e_email text[], e_visitor text[],
@@ -99,14 +103,14 @@ begin
     select array_agg(minute_count), array_agg(day_count), array_agg(base), array_agg(minute_left), array_agg(day_left),
         array_agg(backlog_left),
         array_agg(case
-            when version is distinct from w_versions[i] then 1
+            when version is distinct from w_versions[i] or types_version is distinct from w_types_versions[i] then 1
             when w_events[i] > 0 and (w_events[i] > minute_left or w_events[i] > day_left or backlog_left <= 0) then 2
             else 0
         end)
     into minute_counts, day_counts, w_base, w_minute_left, w_day_left, w_backlog_left, w_verdict
     from generate_series(1, cardinality(w_ids)) i
     cross join lateral (
-        select g.version, greatest(g.last_event_no, (now_ms << 20) - 1) as base,
+        select g.version, g.types_version, greatest(g.last_event_no, (now_ms << 20) - 1) as base,
             case g.minute when this_minute then g.minute_events else 0 end as minute_count,
             case g.day when today then g.day_events else 0 end as day_count,
             g.events_per_minute - case g.minute when this_minute then g.minute_events else 0 end as minute_left,
@@ -252,7 +256,7 @@ begin
     where e_status[n] between 0 and 2;
 
     update workspace_gates g set
-        version = case when i = any(t_workspace) then greatest(g.version + 1, now_ms) else g.version end,
+        types_version = case when i = any(t_workspace) then greatest(g.types_version + 1, now_ms) else g.types_version end,
         last_event_no = w_base[i] + w_upto[i],
         minute = this_minute, minute_events = minute_counts[i] + w_events[i],
         day = today, day_events = day_counts[i] + w_events[i],

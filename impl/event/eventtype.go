@@ -20,19 +20,19 @@ type eventType struct {
 	properties map[string]string
 }
 
-// registry holds the event types of a workspace as of one version. It is never
+// registry holds the event types of a workspace as of its versions. It is never
 // changed: a group of events writes into a draft of it.
 type registry struct {
-	version int64
-	types   map[string]eventType
+	versions db.Versions
+	types    map[string]eventType
 }
 
 func loadRegistry(ctx context.Context, d *db.DB, workspace int64) (registry, error) {
-	version, rows, err := d.EventTypes(ctx, workspace)
+	versions, rows, err := d.EventTypes(ctx, workspace)
 	if err != nil {
 		return registry{}, err
 	}
-	r := registry{version: version, types: make(map[string]eventType, len(rows))}
+	r := registry{versions: versions, types: make(map[string]eventType, len(rows))}
 	for _, row := range rows {
 		r.types[row.Name] = eventType{id: row.ID, blocked: row.Status == "blocked", properties: row.Properties}
 	}
@@ -61,7 +61,7 @@ func (r *registries) keep(workspace int64, now registry) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	before, ok := r.known[workspace]
-	if ok && before.version == now.version {
+	if ok && before.versions == now.versions {
 		return
 	}
 	if r.properties += now.size() - before.size(); r.known == nil || r.properties > mostProperties {
@@ -159,14 +159,16 @@ func (d *draft) register(e *Event) (id int64, added bool, err *fault.Fault) {
 }
 
 // settled gives the registry once the draft was written, which raises the
-// version if it changed anything, as record_events does at that time.
+// version of the types if it changed any, as record_events does at that time.
 func (d *draft) settled(nowMS int64) registry {
 	if len(d.changed) == 0 {
 		return d.registry
 	}
 	types := maps.Clone(d.types)
 	maps.Copy(types, d.changed)
-	return registry{version: max(d.version+1, nowMS), types: types}
+	versions := d.versions
+	versions.Types = max(versions.Types+1, nowMS)
+	return registry{versions, types}
 }
 
 // Label gives the display name of a new event name.

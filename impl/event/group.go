@@ -108,7 +108,7 @@ func (g *group) add(p part) {
 		c.TypeProperties = append(c.TypeProperties, t.propertiesJSON())
 	}
 	c.Workspaces = append(c.Workspaces, p.workspace())
-	c.Versions = append(c.Versions, p.draft.version)
+	c.Versions = append(c.Versions, p.draft.versions)
 	c.Counts = append(c.Counts, int64(count))
 	c.Upto = append(c.Upto, int64(len(c.ID)))
 	p.firstKey = len(c.KeyID)

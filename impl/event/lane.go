@@ -23,6 +23,7 @@ const (
 // A lane records events group by group, over one connection.
 type lane struct {
 	db         *db.DB
+	conn       *db.Pinned
 	queue      *queue
 	registries *registries
 
@@ -31,12 +32,13 @@ type lane struct {
 }
 
 func newLane(d *db.DB, q *queue, r *registries) *lane {
-	return &lane{db: d, queue: q, registries: r, recorded: make(chan []*offer, 1)}
+	return &lane{db: d, conn: d.Pin(), queue: q, registries: r, recorded: make(chan []*offer, 1)}
 }
 
 // run records until the queue is closed and empty.
 func (l *lane) run() {
 	defer close(l.recorded)
+	defer l.conn.Close()
 	for {
 		offers, workspaces := l.queue.take(groupEvents)
 		if offers == nil {
@@ -59,6 +61,8 @@ func (l *lane) run() {
 // flush makes groups durable that were recorded without waiting for the disk,
 // and tells their requests; all that were recorded meanwhile together.
 func (l *lane) flush() {
+	conn := l.db.Pin()
+	defer conn.Close()
 	for offers := range l.recorded {
 		for more := true; more; {
 			select {
@@ -69,7 +73,7 @@ func (l *lane) flush() {
 			}
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
-		err := l.db.Flush(ctx)
+		err := conn.Flush(ctx)
 		cancel()
 		if err != nil {
 			l.registries.forgetAll() // what they were taken from may be lost
@@ -145,7 +149,7 @@ func (l *lane) try(offers []*offer) (again []*offer) {
 			l.fail(same, err)
 			continue
 		}
-		if same = current(same, known.version); len(same) > 0 {
+		if same = current(same, known.versions.Workspace); len(same) > 0 {
 			g.add(part{offers: same, draft: draft{registry: known}})
 		}
 	}
@@ -153,7 +157,7 @@ func (l *lane) try(offers []*offer) (again []*offer) {
 		return nil
 	}
 
-	result, err := l.db.RecordEvents(ctx, &g.call)
+	result, err := l.conn.RecordEvents(ctx, &g.call)
 	if err != nil {
 		l.registries.forgetAll()
 		if all := g.offers(); len(all) > 1 && !errors.Is(err, db.ErrAway) {
@@ -189,7 +193,7 @@ func (l *lane) registry(ctx context.Context, offers []*offer) (registry, error) 
 	workspace := offers[0].workspace
 	known, ok := l.registries.find(workspace)
 	for _, o := range offers {
-		ok = ok && (!o.caller.Recalled || o.caller.Version <= known.version)
+		ok = ok && (!o.caller.Recalled || o.caller.Version <= known.versions.Workspace)
 	}
 	if ok {
 		return known, nil

@@ -22,7 +22,7 @@ const anotherFrom = 400
 // at a time.
 type queue struct {
 	mu      sync.Mutex
-	changed sync.Cond
+	idle    []chan struct{} // lanes that wait for work, the one that worked last at the end
 	lines   map[int64]*line
 	turns   []int64 // the workspaces that wait for a lane, the next one first
 	waiting int     // events of those
@@ -39,9 +39,24 @@ type line struct {
 }
 
 func newQueue() *queue {
-	q := &queue{lines: make(map[int64]*line)}
-	q.changed.L = &q.mu
-	return q
+	return &queue{lines: make(map[int64]*line)}
+}
+
+// await has a lane wait until it is woken. The lane that worked last is woken
+// first: its connection is the one whose caches are warm.
+func (q *queue) await() {
+	wake := make(chan struct{})
+	q.idle = append(q.idle, wake)
+	q.mu.Unlock()
+	<-wake
+	q.mu.Lock()
+}
+
+func (q *queue) wake() {
+	if last := len(q.idle) - 1; last >= 0 {
+		close(q.idle[last])
+		q.idle = q.idle[:last]
+	}
 }
 
 // add puts an offer at the end of its workspace's line, and tells whether there
@@ -68,7 +83,7 @@ func (q *queue) add(o *offer) bool {
 	if !l.taken {
 		q.waiting += len(o.events)
 		if q.worthwhile() {
-			q.changed.Signal()
+			q.wake()
 		}
 	}
 	return true
@@ -87,7 +102,7 @@ func (q *queue) take(events int) (offers []*offer, workspaces []int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for !q.closed && !q.worthwhile() {
-		q.changed.Wait()
+		q.await()
 	}
 	if len(q.turns) == 0 {
 		return nil, nil
@@ -143,11 +158,8 @@ func (q *queue) giveBack(workspaces []int64) {
 		q.turns = append(q.turns, w)
 		q.waiting += l.events
 	}
-	switch {
-	case q.closed:
-		q.changed.Broadcast()
-	case q.working > 0 && q.worthwhile():
-		q.changed.Signal()
+	if q.working > 0 && q.worthwhile() {
+		q.wake()
 	}
 }
 
@@ -156,5 +168,7 @@ func (q *queue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.closed = true
-	q.changed.Broadcast()
+	for range q.idle {
+		q.wake()
+	}
 }

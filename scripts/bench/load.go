@@ -1,34 +1,21 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
-	"cmp"
 	"context"
+	"encoding/binary"
+	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net"
+	"runtime"
 	"slices"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"time"
-)
 
-// A client sends requests over one connection, one after the other. It speaks
-// just enough HTTP for that, because it shares the processors with what it
-// measures.
-type client struct {
-	conn    net.Conn
-	answers *bufio.Reader
-	head    []byte // of every request, up to the length of the body
-	id      string // what its events' ids begin with
-	sent    int
-	random  *rand.Rand
-	request []byte
-	body    []byte
-}
+	"golang.org/x/sys/unix"
+)
 
 // traffic is what a request carries.
 type traffic struct {
@@ -41,24 +28,176 @@ var (
 	batch  = traffic{"/api/v1/events/batch", 100}
 )
 
+// A load sends requests over many connections from one thread, which waits for
+// all of them at once: it shares the processors with what it measures, so it has
+// to cost little. It speaks just enough HTTP for that.
+type load struct {
+	traffic traffic
+	poll    int // epoll
+	clients map[int32]*client
+}
+
+// A client is one connection, on which requests follow each other.
+type client struct {
+	socket  int
+	head    []byte // of every request, up to the length of the body
+	id      string // what its events' ids begin with
+	sent    int    // events
+	random  *rand.Rand
+	request []byte
+	body    []byte
+	answer  []byte
+	since   time.Time // when the request that is under way began, or should have
+}
+
 var clientsMade atomic.Int64
 
-func dial(address, key string, t traffic) (*client, error) {
-	conn, err := net.Dial("tcp", address)
+// connect opens so many connections, spread over the keys.
+func (s *server) connect(keys []string, clients int, t traffic) (*load, error) {
+	poll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
 		return nil, err
 	}
-	n := clientsMade.Add(1)
-	return &client{
-		conn: conn, answers: bufio.NewReaderSize(conn, 16<<10),
-		head: fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: ",
-			t.path, key),
-		id:     fmt.Sprintf("%x-%d-", time.Now().UnixNano(), n),
-		random: rand.New(rand.NewPCG(uint64(n), 7)),
-	}, nil
+	l := &load{traffic: t, poll: poll, clients: make(map[int32]*client)}
+	address, err := net.ResolveTCPAddr("tcp4", s.address)
+	if err != nil {
+		return nil, err
+	}
+	for i := range clients {
+		socket, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		if err == nil {
+			err = unix.Connect(socket, &unix.SockaddrInet4{Port: address.Port, Addr: [4]byte(address.IP.To4())})
+		}
+		if err == nil {
+			err = unix.SetsockoptInt(socket, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
+		}
+		if err == nil {
+			err = unix.EpollCtl(poll, unix.EPOLL_CTL_ADD, socket, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(socket)})
+		}
+		if err != nil {
+			l.hangUp()
+			return nil, err
+		}
+		n := clientsMade.Add(1)
+		l.clients[int32(socket)] = &client{
+			socket: socket,
+			head: fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer %s\r\n"+
+				"Content-Type: application/json\r\nContent-Length: ", t.path, keys[i%len(keys)]),
+			id:     fmt.Sprintf("%x-%d-", time.Now().UnixNano(), n),
+			random: rand.New(rand.NewPCG(uint64(n), 7)),
+		}
+	}
+	return l, nil
 }
 
-// send sends one request and reads its answer.
+func (l *load) hangUp() {
+	for _, c := range l.clients {
+		unix.Close(c.socket)
+	}
+	unix.Close(l.poll)
+}
+
+// run sends requests for so long and gives what each took. Without a rate each
+// client sends the next when it has its answer. With one, requests are due at
+// fixed times, whether or not earlier ones have been answered, and what they took
+// is measured from then.
+func (l *load) run(ctx context.Context, length time.Duration, perSecond float64) (took []time.Duration, err error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var (
+		begun    = time.Now()
+		until    = begun.Add(length)
+		underWay = 0
+		idle     []*client
+		late     []time.Time // due, and no client is idle
+		timer    = -1
+		due      = 0
+		ready    = make([]unix.EpollEvent, 256)
+	)
+	send := func(c *client, since time.Time) {
+		c.since = since
+		underWay++
+		if err == nil {
+			err = c.send(l.traffic)
+		}
+	}
+	if perSecond == 0 {
+		for _, c := range l.clients {
+			send(c, time.Now())
+		}
+	} else {
+		for _, c := range l.clients {
+			idle = append(idle, c)
+		}
+		if timer, err = l.every(time.Duration(float64(time.Second) / perSecond)); err != nil {
+			return nil, err
+		}
+		defer unix.Close(timer)
+	}
+	for {
+		now := time.Now()
+		if err != nil || ctx.Err() != nil || !now.Before(until) && underWay == 0 && len(late) == 0 {
+			return took, errors.Join(err, ctx.Err())
+		}
+		n, wait := unix.EpollWait(l.poll, ready, 100)
+		if wait != nil && !errors.Is(wait, unix.EINTR) {
+			return nil, wait
+		}
+		now = time.Now()
+		for _, event := range ready[:max(0, n)] {
+			if int(event.Fd) == timer {
+				var passed [8]byte
+				unix.Read(timer, passed[:]) //nolint:errcheck // it is readable
+				for range binary.NativeEndian.Uint64(passed[:]) {
+					due++
+					at := begun.Add(time.Duration(float64(due) / perSecond * float64(time.Second)))
+					switch {
+					case !now.Before(until):
+					case len(idle) > 0:
+						send(idle[len(idle)-1], at)
+						idle = idle[:len(idle)-1]
+					default:
+						late = append(late, at)
+					}
+				}
+				continue
+			}
+			c := l.clients[event.Fd]
+			answered, failed := c.receive()
+			if failed != nil {
+				return nil, failed
+			}
+			if !answered {
+				continue
+			}
+			underWay--
+			took = append(took, now.Sub(c.since))
+			switch {
+			case len(late) > 0:
+				send(c, late[0])
+				late = late[1:]
+			case perSecond > 0:
+				idle = append(idle, c)
+			case now.Before(until):
+				send(c, now)
+			}
+		}
+	}
+}
+
+// every gives a timer that becomes readable again and again.
+func (l *load) every(period time.Duration) (timer int, err error) {
+	if timer, err = unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_CLOEXEC); err != nil {
+		return -1, err
+	}
+	each := unix.NsecToTimespec(period.Nanoseconds())
+	if err = unix.TimerfdSettime(timer, 0, &unix.ItimerSpec{Interval: each, Value: each}, nil); err == nil {
+		err = unix.EpollCtl(l.poll, unix.EPOLL_CTL_ADD, timer, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(timer)})
+	}
+	return timer, err
+}
+
+// send sends a request; the socket blocks, so it leaves whole.
 func (c *client) send(t traffic) error {
 	c.body = c.body[:0]
 	if t.events == 1 {
@@ -76,67 +215,49 @@ func (c *client) send(t traffic) error {
 	c.request = append(c.request[:0], c.head...)
 	c.request = strconv.AppendInt(c.request, int64(len(c.body)), 10)
 	c.request = append(append(c.request, "\r\n\r\n"...), c.body...)
-	if _, err := c.conn.Write(c.request); err != nil {
-		return err
+	for rest := c.request; len(rest) > 0; {
+		n, err := unix.Write(c.socket, rest)
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			return err
+		}
+		rest = rest[max(0, n):]
 	}
-	return c.answer()
+	return nil
 }
 
-var lengthName = []byte("Content-Length: ")
+var (
+	endOfHead  = []byte("\r\n\r\n")
+	lengthName = []byte("Content-Length: ")
+)
 
-// answer reads an answer: 202, or 422 for an event that a rule refuses.
-func (c *client) answer() error {
-	line, err := c.answers.ReadSlice('\n')
-	if err != nil {
-		return err
+// receive reads what has come, and tells whether the answer is whole: a 202, or
+// a 422 for an event that a rule refuses.
+func (c *client) receive() (whole bool, err error) {
+	c.answer = slices.Grow(c.answer, 4096)
+	n, err := unix.Read(c.socket, c.answer[len(c.answer):cap(c.answer)])
+	if err != nil || n <= 0 {
+		return false, fmt.Errorf("the server hung up: %w", err)
 	}
-	if len(line) < 12 {
-		return fmt.Errorf("the answer begins with %q", line)
+	c.answer = c.answer[:len(c.answer)+n]
+	head := bytes.Index(c.answer, endOfHead)
+	if head < 0 {
+		return false, nil
 	}
-	status, length := string(line[9:12]), -1
-	for {
-		if line, err = c.answers.ReadSlice('\n'); err != nil {
-			return err
+	body := c.answer[head+len(endOfHead):]
+	if at := bytes.Index(c.answer[:head], lengthName); at >= 0 {
+		text := c.answer[at+len(lengthName) : head+2]
+		length, err := strconv.Atoi(string(text[:bytes.IndexByte(text, '\r')]))
+		if err != nil || len(body) < length {
+			return false, err
 		}
-		if len(line) <= 2 {
-			break
-		}
-		if value, ok := bytes.CutPrefix(line, lengthName); ok {
-			if length, err = strconv.Atoi(string(bytes.TrimSpace(value))); err != nil {
-				return err
-			}
-		}
+	} else if !bytes.HasSuffix(body, []byte("0\r\n\r\n")) { // it comes in chunks
+		return false, nil
 	}
-	if status == "202" || status == "422" {
-		if length >= 0 {
-			_, err = c.answers.Discard(length)
-			return err
-		}
-		return c.chunks()
+	if status := string(c.answer[9:12]); status != "202" && status != "422" {
+		return false, fmt.Errorf("answered %s", c.answer)
 	}
-	rest := make([]byte, max(0, length))
-	io.ReadFull(c.answers, rest)
-	return fmt.Errorf("%s %s", status, rest)
-}
-
-// chunks reads a body that comes in chunks.
-func (c *client) chunks() error {
-	for {
-		line, err := c.answers.ReadSlice('\n')
-		if err != nil {
-			return err
-		}
-		size, err := strconv.ParseInt(string(bytes.TrimSpace(line)), 16, 64)
-		if err != nil {
-			return err
-		}
-		if _, err := c.answers.Discard(int(size) + 2); err != nil {
-			return err
-		}
-		if size == 0 {
-			return nil
-		}
-	}
+	c.answer = c.answer[:0]
+	return true, nil
 }
 
 // event writes one event: all kinds of references, one in ten a repeat, one in
@@ -198,130 +319,62 @@ func (c *client) event() {
 	c.body = b
 }
 
-// connect opens so many connections, spread over the keys.
-func (s *server) connect(keys []string, clients int, t traffic) ([]*client, error) {
-	var all []*client
-	for i := range clients {
-		c, err := dial(s.address, keys[i%len(keys)], t)
-		if err != nil {
-			hangUp(all)
-			return nil, err
-		}
-		all = append(all, c)
-	}
-	return all, nil
-}
-
-func hangUp(all []*client) {
-	for _, c := range all {
-		c.conn.Close()
-	}
-}
-
 // closed has each client send one request after the other.
 func (s *server) closed(ctx context.Context, keys []string, clients int, t traffic) (sample, error) {
-	all, err := s.connect(keys, clients, t)
+	l, err := s.connect(keys, clients, t)
 	if err != nil {
 		return sample{}, err
 	}
-	defer hangUp(all)
-	var (
-		begun, until time.Time
-		took         = make([][]time.Duration, clients)
-		errs         = make([]error, clients)
-		sending      sync.WaitGroup
-	)
-	work := func() {
-		for i, c := range all {
-			sending.Go(func() {
-				for now := time.Now(); now.Before(until) && errs[i] == nil && ctx.Err() == nil; {
-					start := now
-					errs[i] = c.send(t)
-					now = time.Now()
-					took[i] = append(took[i], now.Sub(start))
-				}
-			})
-		}
-		sending.Wait()
-	}
-	// A first moment goes uncounted: connections, caches and plans are made.
-	until = time.Now().Add(*length / 5)
-	work()
-	clear(took)
-	s.forgetPeak()
-	before := s.allocations()
-	begun = time.Now()
-	until = begun.Add(*length)
-	work()
-	elapsed := time.Since(begun)
-	if err := cmp.Or(append(errs, ctx.Err())...); err != nil {
+	defer l.hangUp()
+	// A first moment goes uncounted: caches and plans are made.
+	if _, err := l.run(ctx, *length/5, 0); err != nil {
 		return sample{}, err
 	}
-	got := summary(slices.Concat(took...))
-	requests := got.rate
-	got.rate = requests * float64(t.events) / elapsed.Seconds()
+	s.forgetPeak()
+	before, begun := s.allocations(), time.Now()
+	took, err := l.run(ctx, *length, 0)
+	if err != nil {
+		return sample{}, err
+	}
+	elapsed := time.Since(begun).Seconds()
+	got := summary(took)
+	got.rate = float64(len(took)*t.events) / elapsed
 	got.memory = s.peak()
-	got.allocations = (s.allocations() - before) / requests
+	got.allocations = (s.allocations() - before) / float64(len(took))
 	return got, nil
 }
 
-// open sends requests at fixed times, whether or not earlier ones have been
-// answered, and measures from the time at which each was due.
-func (s *server) open(ctx context.Context, keys []string, clients int, perSecond float64) (sample, error) {
-	return s.openWhile(ctx, keys, clients, perSecond, *length, nil)
-}
-
-// openWhile does something else meanwhile, a third of the way.
-func (s *server) openWhile(ctx context.Context, keys []string, clients int, perSecond float64, length time.Duration,
+// open sends requests at fixed times, while something else is done a third of
+// the way.
+func (s *server) open(ctx context.Context, keys []string, clients int, perSecond float64, length time.Duration,
 	meanwhile func() error,
 ) (sample, error) {
-	all, err := s.connect(keys, clients, single)
+	l, err := s.connect(keys, clients, single)
 	if err != nil {
 		return sample{}, err
 	}
-	defer hangUp(all)
-	var (
-		took    = make([][]time.Duration, clients)
-		errs    = make([]error, clients+1)
-		next    atomic.Int64
-		sending sync.WaitGroup
-	)
-	begun := time.Now().Add(10 * time.Millisecond)
-	for i, c := range all {
-		sending.Go(func() {
-			for errs[i] == nil && ctx.Err() == nil {
-				due := begun.Add(time.Duration(float64(next.Add(1)) / perSecond * float64(time.Second)))
-				if due.Sub(begun) > length {
-					return
-				}
-				time.Sleep(time.Until(due))
-				errs[i] = c.send(single)
-				took[i] = append(took[i], time.Since(due))
-			}
-		})
-	}
-	if meanwhile != nil {
-		sending.Go(func() {
-			time.Sleep(length / 3)
-			errs[clients] = meanwhile()
-		})
-	}
-	sending.Wait()
-	if err := cmp.Or(append(errs, ctx.Err())...); err != nil {
+	defer l.hangUp()
+	other := make(chan error, 1)
+	go func() {
+		time.Sleep(length / 3)
+		other <- meanwhile()
+	}()
+	took, err := l.run(ctx, length, perSecond)
+	if err := errors.Join(err, <-other); err != nil {
 		return sample{}, err
 	}
-	got := summary(slices.Concat(took...))
-	got.rate /= length.Seconds()
+	got := summary(took)
+	got.rate = float64(len(took)) / length.Seconds()
 	return got, nil
 }
 
-// summary sorts what requests took; its rate is their number.
+func nothing() error { return nil }
+
+// summary gives the latencies of requests.
 func summary(took []time.Duration) sample {
 	if len(took) == 0 {
 		return sample{}
 	}
 	slices.Sort(took)
-	return sample{
-		rate: float64(len(took)), p50: took[len(took)/2], p99: took[len(took)*99/100], max: took[len(took)-1],
-	}
+	return sample{p50: took[len(took)/2], p99: took[len(took)*99/100], max: took[len(took)-1]}
 }

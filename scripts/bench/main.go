@@ -24,7 +24,7 @@ import (
 )
 
 var (
-	binary     = flag.String("inlet", "bin/inlet", "the server to measure")
+	program    = flag.String("inlet", "bin/inlet", "the server to measure")
 	rounds     = flag.Int("rounds", 3, "rounds, of which the median is printed")
 	length     = flag.Duration("length", 5*time.Second, "of one measurement")
 	workspaces = flag.Int("workspaces", 10, "workspaces that the events are spread over")
@@ -122,6 +122,10 @@ func (b *bench) measure(round int, name string, do func() (sample, error)) error
 	if err := b.ctx.Err(); err != nil {
 		return err
 	}
+	// What one measurement leaves to the workers must not slow down the next.
+	if err := b.pg.rest(b.ctx, b.server.url); err != nil {
+		return err
+	}
 	fmt.Fprintf(os.Stderr, "round %d: %s\n", round+1, name)
 	got, err := do()
 	if err != nil {
@@ -150,7 +154,7 @@ func (b *bench) round(round int) error {
 		{"pgbench 1", func() (sample, error) { return b.pg.pgbench(b.ctx, 1) }},
 		{"singles 1", func() (sample, error) { return s.closed(b.ctx, s.keys, 1, single) }},
 		{"open", func() (sample, error) {
-			return s.open(b.ctx, s.keys, 256, b.results["singles 256"][round].rate/2)
+			return s.open(b.ctx, s.keys, 256, b.results["singles 256"][round].rate/2, *length, nothing)
 		}},
 	} {
 		if err := b.measure(round, m.name, m.do); err != nil {

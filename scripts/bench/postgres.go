@@ -65,6 +65,18 @@ func querySQL[T any](ctx context.Context, url, statement string, args ...any) (v
 	return value, x.GetContext(ctx, &value, statement, args...)
 }
 
+// rest waits until the events of a database are processed.
+func (p *postgres) rest(ctx context.Context, url string) error {
+	for {
+		left, err := querySQL[int](ctx, url, `select count(*) from workspace_gates g join event_progress p using (workspace_id)
+			where g.last_event_no > p.processed_no`)
+		if err != nil || left == 0 {
+			return err
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
 // about says what the measurements rest on.
 func (p *postgres) about(ctx context.Context) (string, error) {
 	return querySQL[string](ctx, p.url, `select 'PostgreSQL ' || current_setting('server_version')

@@ -30,7 +30,7 @@ func startServer(ctx context.Context, databaseURL string, workspaces, people int
 	if s.keys, err = s.seed(ctx, "bench", workspaces, people); err != nil {
 		return nil, err
 	}
-	s.process = exec.Command(*binary, "serve")
+	s.process = exec.Command(*program, "serve")
 	s.process.Env = append(os.Environ(), "DATABASE_URL="+databaseURL, "INLET_LISTEN=127.0.0.1:0")
 	return s, s.start()
 }
@@ -65,7 +65,7 @@ func (s *server) stop() {
 }
 
 func (s *server) command(ctx context.Context, stdin string, args ...string) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, *binary, args...)
+	cmd := exec.CommandContext(ctx, *program, args...)
 	cmd.Env = append(os.Environ(), "DATABASE_URL="+s.url)
 	cmd.Stdin = strings.NewReader(stdin)
 	cmd.Stderr = os.Stderr

@@ -85,14 +85,14 @@ func (b *bench) filled(name string, events int) (*server, error) {
 				part := 'events_' || to_char(to_timestamp(day * 86400) at time zone 'UTC', 'YYYYMMDD');
 				if to_regclass(part) is null then
 					execute format('create table %I partition of events for values from (%s) to (%s)',
-						part, day * 86400000 << 20, (day + 1) * 86400000 << 20);
+						part, day::bigint * 86400000 << 20, (day + 1)::bigint * 86400000 << 20);
 				end if;
 			end loop;
 			for span in (today - 30) / 30 .. today / 30 loop
 				part := 'event_ids_' || to_char(to_timestamp(span * 30 * 86400) at time zone 'UTC', 'YYYYMMDD');
 				if to_regclass(part) is null then
 					execute format('create table %I partition of event_ids (primary key (workspace_id, id_hash)) for values from (%s) to (%s)',
-						part, span * 30 * 86400000 << 20, (span + 1) * 30 * 86400000 << 20);
+						part, span::bigint * 30 * 86400000 << 20, (span + 1)::bigint * 30 * 86400000 << 20);
 				end if;
 			end loop;
 		end $$`,
@@ -105,10 +105,10 @@ func (b *bench) filled(name string, events int) (*server, error) {
 	for day := range days {
 		if err := execSQL(b.ctx, s.url, fmt.Sprintf(`
 			with made as materialized (
-				select n, case when n %% 10 < 3 then 1 else 1 + n %% (select count(*) from workspaces) end as w,
+				select n, case when n %% 10 < 3 then 1 else 2 + n / 10 %% (select count(*) - 1 from workspaces) end as w,
 					((extract(epoch from now())::bigint - 86400 * %d - 60) * 1000 + n * 86400000 / %d << 20) + n as event_no,
 					gen_random_uuid() as id
-				from generate_series(1, %d) n
+				from generate_series(1::bigint, %d) n
 			), ids as (
 				insert into event_ids select workspace_id, id, event_no
 				from made join (select row_number() over (order by workspace_id) as w, workspace_id from workspaces) x using (w)
@@ -176,7 +176,7 @@ func (b *bench) expiry(s *server) error {
 	const rate, clients = 2000, 64
 	window := 3 * *length
 	if err := b.measure(0, "no expiry", func() (sample, error) {
-		return s.openWhile(b.ctx, s.keys, clients, rate, window, nil)
+		return s.open(b.ctx, s.keys, clients, rate, window, nothing)
 	}); err != nil {
 		return err
 	}
@@ -194,7 +194,7 @@ func (b *bench) expiry(s *server) error {
 		return err
 	}
 	return b.measure(0, "expiry", func() (sample, error) {
-		return s.openWhile(b.ctx, s.keys, clients, rate, window, func() error {
+		return s.open(b.ctx, s.keys, clients, rate, window, func() error {
 			_, err := querySQL[int](b.ctx, s.url, `select drop_expired_events()`)
 			return err
 		})

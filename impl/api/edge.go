@@ -23,13 +23,15 @@ import (
 type exchange struct {
 	recorder  recorder
 	requestID string
+	ids       [1]string      // the request id as a header has it
 	pattern   string         // of the route; empty where none matched
 	op        *api.Operation // nil outside operations
 	caller    *auth.Caller   // nil until recalled or admitted
 	body      []byte         // of an operation, read whole and within its cap
 	bodyTaken int64          // to be released
 	events    []event.Parsed // the events sent, once they are read
-	fault     *fault.Fault   // what the client was told, if it was refused
+	one       [1]event.Parsed
+	fault     *fault.Fault // what the client was told, if it was refused
 
 	authorization []string // the header, for admission
 }
@@ -64,7 +66,8 @@ func (e *Edge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	start := time.Now()
 	x := &exchange{requestID: requestID(r), recorder: recorder{ResponseWriter: w}}
 	out := &x.recorder
-	out.Header().Set("X-Request-Id", x.requestID)
+	x.ids[0] = x.requestID
+	out.Header()["X-Request-Id"] = x.ids[:]
 	out.Header()["X-Content-Type-Options"] = nosniff
 	defer func() {
 		if p := recover(); p != nil {

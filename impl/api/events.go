@@ -26,7 +26,8 @@ type Events struct {
 func (s Events) CreateEvent(ctx context.Context, _ api.CreateEventRequestObject) (api.CreateEventResponseObject, error) {
 	x := exchangeOf(ctx)
 	e, f := event.Parse(x.body)
-	x.events = []event.Parsed{{Event: e}}
+	x.one[0].Event = e
+	x.events = x.one[:]
 	if f != nil {
 		return nil, s.guard.afterAdmission(ctx, x, f)
 	}

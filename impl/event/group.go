@@ -20,6 +20,22 @@ type group struct {
 	call  db.EventGroup
 }
 
+// makeRoom spares the columns of the call growing step by step.
+func (g *group) makeRoom(offers []*offer) {
+	n := 0
+	for _, o := range offers {
+		n += len(o.events)
+	}
+	c := &g.call
+	for _, column := range []*[]int64{&c.Workspace, &c.Mode, &c.Type, &c.OccurredMS, &c.CompanyID, &c.ContactID} {
+		*column = make([]int64, 0, n)
+	}
+	for _, column := range []*[]string{&c.ID, &c.Domain, &c.Registrable, &c.Email, &c.Visitor, &c.Properties} {
+		*column = make([]string, 0, n)
+	}
+	c.IDHash = make([][16]byte, 0, n)
+}
+
 func (g *group) offers() []*offer {
 	var all []*offer
 	for i := range g.parts {

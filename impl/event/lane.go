@@ -136,7 +136,9 @@ func (l *lane) try(offers []*offer) (again []*offer) {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
 
-	g := group{now: l.db.Now(), call: db.EventGroup{Wait: l.wait}}
+	g := group{now: l.db.Now()}
+	g.call.Wait = l.wait
+	g.makeRoom(offers)
 	for len(offers) > 0 {
 		n := 1
 		for n < len(offers) && offers[n].workspace == offers[0].workspace {

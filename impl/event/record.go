@@ -67,9 +67,9 @@ var ErrStaleCaller = errors.New("the caller was recalled and may have changed")
 // ended: then it may have been. Faults: rate_limited, events_rate_limited,
 // ingest_backlogged, events_unavailable, internal_error.
 func (r *Recorder) Record(ctx context.Context, caller *auth.Caller, events []Parsed) ([]Result, error) {
-	o := &offer{
-		ctx: ctx, caller: caller, workspace: caller.Workspace, events: events,
-		results: make([]Result, len(events)), done: make(chan struct{}),
+	o := &offer{ctx: ctx, caller: caller, workspace: caller.Workspace, events: events, done: make(chan struct{})}
+	if o.results = o.one[:]; len(events) != 1 {
+		o.results = make([]Result, len(events))
 	}
 	for i := range events {
 		if events[i].Fault != nil {
@@ -94,6 +94,7 @@ type offer struct {
 	workspace int64
 	events    []Parsed
 	results   []Result        // unsettled where the status is zero
+	one       [1]Result       // room for the result of a single event
 	known     map[string]bool // ids that an earlier try found recorded; shared within the workspace
 	refusal   *fault.Fault    // a limit refused it; all that is left is to count the request
 	counted   bool            // against the workspace's minute and day, and the key's

@@ -43,7 +43,8 @@ type DB struct {
 // transaction idle for 60 s means that something is broken, and ends. Prepared
 // statements are planned once, and as probes of indexes: planning them over all
 // partitions costs more than running them, and a plan may be made while a table
-// is still small enough to be scanned.
+// is still small enough to be scanned. Starting parallel workers takes longer than
+// what any of them reads.
 var session = map[string]string{
 	"application_name":                    "inlet",
 	"client_encoding":                     "UTF8",
@@ -53,6 +54,7 @@ var session = map[string]string{
 	"idle_in_transaction_session_timeout": "60s",
 	"plan_cache_mode":                     "force_generic_plan",
 	"enable_seqscan":                      "off",
+	"max_parallel_workers_per_gather":     "0",
 	"jit":                                 "off",
 }
 

@@ -2,6 +2,7 @@ package db
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/lib/pq"
 )
@@ -103,7 +104,7 @@ const recordEvents = `
 		$22, $23, $24, $25, $26, $27, $28)`
 
 // RecordEvents records a group, in one statement that is a transaction of its
-// own.
+// own. If it did not wait for the disk, a Flush of the same Pinned has to follow.
 func (p *Pinned) RecordEvents(ctx context.Context, g *EventGroup) (EventGroupResult, error) {
 	var r struct {
 		NowMS       int64         `db:"now_ms"`
@@ -129,6 +130,9 @@ func (p *Pinned) RecordEvents(ctx context.Context, g *EventGroup) (EventGroupRes
 		given(bigintArray(g.ContactID)), given(textArray(g.Email)), given(textArray(g.Visitor)), filled(textArray(g.Properties)),
 		filled(integerArray(g.TypeWorkspace)), filled(smallintArray(g.TypeID)), filled(textArray(g.TypeName)),
 		filled(textArray(g.TypeLabel)), filled(textArray(g.TypeProperties)), g.Wait)
+	if err == nil && !g.Wait {
+		p.unflushed = true
+	}
 	return EventGroupResult{
 		NowMS: r.NowMS, Verdicts: r.Verdicts, base: r.Base,
 		MinuteLeft: r.MinuteLeft, DayLeft: r.DayLeft, BacklogLeft: r.BacklogLeft, KeyLeft: r.KeyLeft,
@@ -139,11 +143,19 @@ func (p *Pinned) RecordEvents(ctx context.Context, g *EventGroup) (EventGroupRes
 // Of no workspace: the log of the database is flushed as a whole.
 const flush = `select pg_logical_emit_message(true, 'inlet', '')`
 
-// Flush makes durable whatever was committed before, by a transaction that
-// writes nothing but waits for the disk.
+// Flush makes durable what this Pinned recorded before, by a transaction that
+// writes next to nothing but waits for the disk. It vouches only for what was
+// recorded over the same connection: one that broke meanwhile may mean that the
+// database went down, and what was not on the disk then is gone. ErrAway says so.
 func (p *Pinned) Flush(ctx context.Context) error {
+	if p.lost {
+		p.lost, p.unflushed = false, false
+		return fmt.Errorf("the connection broke before a flush: %w", ErrAway)
+	}
 	var position string
-	return p.get(ctx, &position, flush)
+	err := p.get(ctx, &position, flush)
+	p.lost, p.unflushed = false, false
+	return err
 }
 
 const lockGate = `select pg_advisory_xact_lock(gate_key($1)) /* the gate of workspace_id */`

@@ -2,6 +2,9 @@ package db
 
 import (
 	"context"
+	"database/sql/driver"
+	"errors"
+	"time"
 
 	"github.com/jmoiron/sqlx"
 )
@@ -13,7 +16,15 @@ type Pinned struct {
 	db         *DB
 	conn       *sqlx.Conn
 	statements map[string]*sqlx.Stmt
+	used       time.Time
+
+	unflushed bool // something was recorded that may not be on the disk yet
+	lost      bool // and then the connection went
 }
+
+// pinnedTrust is how long after its use a connection is taken to be whole. The
+// database may have been restarted since: nobody should hear of that afterwards.
+const pinnedTrust = 100 * time.Millisecond
 
 // Pin gives a Pinned, which connects when it is first used.
 func (d *DB) Pin() *Pinned { return &Pinned{db: d} }
@@ -21,6 +32,10 @@ func (d *DB) Pin() *Pinned { return &Pinned{db: d} }
 // get runs a statement for one row. After an error the next one gets a fresh
 // connection.
 func (p *Pinned) get(ctx context.Context, dest any, query string, args ...any) error {
+	if p.conn != nil && time.Since(p.used) > pinnedTrust && p.conn.PingContext(ctx) != nil {
+		p.Close()
+	}
+	p.used = time.Now()
 	statement, err := p.prepared(ctx, query) //nolint:sqlclosecheck // it is kept
 	if err == nil {
 		err = statement.GetContext(ctx, dest, args...)
@@ -36,7 +51,7 @@ func (p *Pinned) prepared(ctx context.Context, query string) (*sqlx.Stmt, error)
 		return statement, nil
 	}
 	if p.conn == nil {
-		conn, err := p.db.x.Connx(ctx)
+		conn, err := p.db.whole(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -50,8 +65,27 @@ func (p *Pinned) prepared(ctx context.Context, query string) (*sqlx.Stmt, error)
 	return statement, err
 }
 
+// whole gives a connection that answers: those that lay idle while the database
+// was away are thrown away on the way.
+func (d *DB) whole(ctx context.Context) (*sqlx.Conn, error) {
+	for {
+		conn, err := d.x.Connx(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if err = conn.PingContext(ctx); err == nil {
+			return conn, nil
+		}
+		conn.Close() //nolint:errcheck // it is broken
+		if !errors.Is(err, driver.ErrBadConn) {
+			return nil, err
+		}
+	}
+}
+
 // Close gives the connection back.
 func (p *Pinned) Close() {
+	p.lost = p.lost || p.unflushed
 	for _, statement := range p.statements {
 		statement.Close() //nolint:errcheck // the connection may be broken
 	}

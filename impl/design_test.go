@@ -23,7 +23,7 @@ const module = "github.com/inletdev/inlet/"
 var layers = [][]string{
 	{"cmd/inlet"},
 	{"impl"},
-	{"impl/api"},
+	{"impl/api", "impl/docs"},
 	{"impl/seed"},
 	{"impl/event", "impl/workspace"},
 	{"impl/visitor"},
@@ -49,9 +49,9 @@ var outside = map[string][]string{
 // onlyIn says which packages alone may import a package.
 var onlyIn = map[string][]string{
 	module + "gen/api":            {"impl/api"},
-	module + "openapi":            {"impl/api", "scripts/operations"},
-	"github.com/jmoiron/sqlx":     {"db", "db/dbtest"},
-	"github.com/lib/pq":           {"db"},
+	module + "openapi":            {"impl/api", "impl/docs", "scripts/operations"},
+	"github.com/jmoiron/sqlx":     {"db", "db/dbtest", "scripts/bench"},
+	"github.com/lib/pq":           {"db", "scripts/bench"},
 	"github.com/pressly/goose/v3": {"db"},
 }
 

@@ -5,7 +5,8 @@
 //	   │  settings, commands
 //	impl           every mount (server.go), every background job (jobs.go)
 //	   │
-//	transports     api: HTTP and JSON as the document says; they decide nothing
+//	transports     api: HTTP and JSON as the document says; docs: what is
+//	   │           published; they decide nothing
 //	   │
 //	domain         the interface's nouns: event, company, contact, workspace;
 //	   │           seed loads a file of them; they decide and speak no protocol
@@ -21,6 +22,12 @@
 // log and metrics), the guard (credential, rate, scopes, headers and query,
 // size and type and content of the body), the generated strict server and its
 // handler. Handlers return errors; refuse.go renders them, all in one place.
+//
+// An event goes on from its handler as an offer into the queue of event.Recorder.
+// A lane takes what waits, in turn from every workspace, and records it with one
+// statement, record_events, while its requests wait. Behind that, jobs of all
+// processes share the work of event.Process: what was recorded is counted and
+// becomes facts, once each.
 //
 // Everything is said once: routes, scopes, caps and codes in the document, from
 // which gen/api carries a table; statuses and meanings in fault/catalog.go;

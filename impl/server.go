@@ -14,6 +14,7 @@ import (
 
 	"github.com/inletdev/inlet/db"
 	"github.com/inletdev/inlet/impl/api"
+	"github.com/inletdev/inlet/impl/docs"
 	"github.com/inletdev/inlet/impl/event"
 	"github.com/inletdev/inlet/impl/page"
 	"github.com/inletdev/inlet/impl/work"
@@ -63,6 +64,7 @@ func NewServer(ctx context.Context, d *db.DB, log *slog.Logger, ownMetrics bool)
 	if err != nil {
 		return nil, err
 	}
+	docs.Mount(mux)
 	mux.HandleFunc("GET /livez", live)
 	mux.HandleFunc("GET /readyz", ready(d))
 	if !ownMetrics {

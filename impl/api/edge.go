@@ -132,7 +132,8 @@ func (e *Edge) misroute(w http.ResponseWriter, r *http.Request, x *exchange) {
 
 func (e *Edge) refuse(w http.ResponseWriter, x *exchange, err error) {
 	x.fault = faultOf(x.op, err)
-	if x.isIntake() && x.caller != nil {
+	// What a client gave up was not refused: it may even have been recorded.
+	if x.isIntake() && x.caller != nil && !errors.Is(err, context.Canceled) {
 		e.refusals.Count(x.caller, x.fault, x.events)
 	}
 	refuse(w, x.op, x.requestID, x.fault)

@@ -33,14 +33,15 @@ type generalBody struct {
 }
 
 // faultOf gives what a client is told about an error: a fault as it is; a
-// database that is away as the operation's 503, anything else as its 500. The
+// database that is away as the operation's 503 (and so a request that its client
+// gave up, which nobody hears); anything else as its 500. The
 // first code that an operation lists under a status is the one the transport
 // itself answers with. op is nil outside operations.
 func faultOf(op *api.Operation, err error) *fault.Fault {
 	var f *fault.Fault
 	switch {
 	case errors.As(err, &f):
-	case errors.Is(err, db.ErrAway), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, db.ErrAway), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		f = codeOf(op, http.StatusServiceUnavailable).Because(err)
 	default:
 		f = codeOf(op, http.StatusInternalServerError).Because(err)

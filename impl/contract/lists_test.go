@@ -331,3 +331,49 @@ func TestEventTypesAreListedByNameWithWhatWasSeen(t *testing.T) {
 		t.Errorf("%+v", all)
 	}
 }
+
+func TestAListByStatusIsExactOverManyNames(t *testing.T) {
+	s, w := sharedServer(t), workspace(t)
+	want := make(map[string][]string) // status → ids, newest first
+	n := 0
+	for range 6 {
+		var events []string
+		for range 100 {
+			n++
+			// Names in an uneven rhythm, so that some are rare and some come in runs.
+			name := fmt.Sprintf("name_%d", n*n/7%90)
+			about, status := `"company":{"domain":"globex.com"}`, "accepted"
+			switch {
+			case n%5 == 0:
+				about, status = `"company":{"domain":"nobody.example"}`, "unmatched"
+			case n > 500 && n < 560:
+				about, status = `"visitor":{"id":"v"}`, "pending_identity"
+			}
+			events = append(events, fmt.Sprintf(`{"id":"m%d","name":"%s",%s}`, n, name, about))
+			want[status] = append([]string{fmt.Sprintf("m%d", n)}, want[status]...)
+		}
+		if a, _ := w.batch(t, s, events...); a.status != 202 {
+			t.Fatalf("%s", a.body)
+		}
+	}
+	for _, status := range []string{"accepted", "unmatched"} {
+		for _, limit := range []string{"1", "7", "100"} {
+			if limit == "1" && status == "accepted" {
+				continue // many requests that show nothing new
+			}
+			rows, totals := w.walk(t, s, url.Values{"status": {status}, "limit": {limit}})
+			var got []string
+			for _, row := range rows {
+				got = append(got, row.ID)
+			}
+			if !slices.Equal(got, want[status]) {
+				t.Errorf("%s by %s: %d events are listed, want %d, or in another order", status, limit, len(got), len(want[status]))
+			}
+			for _, total := range totals {
+				if total != len(want[status]) {
+					t.Fatalf("%s: a total of %d, want %d", status, total, len(want[status]))
+				}
+			}
+		}
+	}
+}

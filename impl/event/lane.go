@@ -20,25 +20,42 @@ const (
 	offerAttempts = 8                // before an offer that finds its workspace changed each time is turned away
 )
 
-// A lane records events group by group, over one connection.
+// A lane records events group by group. It has two connections: while the disk is
+// at work on a group over one, the next is recorded over the other.
 type lane struct {
 	db         *db.DB
-	conn       *db.Pinned
 	queue      *queue
 	registries *registries
 
-	recorded chan []*offer // groups that are settled once they are flushed
-	wait     bool          // whether the group at hand waits for the disk itself
+	free     chan *db.Pinned // connections without a group
+	recorded chan recorded   // groups that are settled once they are flushed
+
+	conn *db.Pinned // of the group at hand
+	wait bool       // whether that waits for the disk itself
 }
 
+// recorded is a group that was recorded without waiting for the disk.
+type recorded struct {
+	conn   *db.Pinned
+	offers []*offer
+}
+
+const laneConns = 2
+
 func newLane(d *db.DB, q *queue, r *registries) *lane {
-	return &lane{db: d, conn: d.Pin(), queue: q, registries: r, recorded: make(chan []*offer, 1)}
+	l := &lane{
+		db: d, queue: q, registries: r,
+		free: make(chan *db.Pinned, laneConns), recorded: make(chan recorded, laneConns),
+	}
+	for range laneConns {
+		l.free <- d.Pin()
+	}
+	return l
 }
 
 // run records until the queue is closed and empty.
 func (l *lane) run() {
 	defer close(l.recorded)
-	defer l.conn.Close()
 	for {
 		offers, workspaces := l.queue.take(groupEvents)
 		if offers == nil {
@@ -47,43 +64,39 @@ func (l *lane) run() {
 		// A client that went away before its group left is not recorded.
 		offers = slices.DeleteFunc(offers, func(o *offer) bool { return o.ctx.Err() != nil })
 		slices.SortStableFunc(offers, func(a, b *offer) int { return cmp.Compare(a.workspace, b.workspace) })
+		l.conn = <-l.free
 		l.wait = len(offers) < overlapFrom
 		l.recordGroup(offers)
 		if l.wait {
+			l.free <- l.conn
 			done(offers)
 		} else {
-			l.recorded <- offers
+			l.recorded <- recorded{l.conn, offers}
 		}
 		l.queue.giveBack(workspaces)
 	}
 }
 
 // flush makes groups durable that were recorded without waiting for the disk,
-// and tells their requests; all that were recorded meanwhile together.
+// and tells their requests.
 func (l *lane) flush() {
-	conn := l.db.Pin()
-	defer conn.Close()
-	for offers := range l.recorded {
-		for more := true; more; {
-			select {
-			case others, ok := <-l.recorded:
-				offers, more = append(offers, others...), ok
-			default:
-				more = false
-			}
-		}
+	for r := range l.recorded {
 		ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
-		err := conn.Flush(ctx)
+		err := r.conn.Flush(ctx)
 		cancel()
 		if err != nil {
 			l.registries.forgetAll() // what they were taken from may be lost
-			for _, o := range offers {
+			for _, o := range r.offers {
 				if o.err == nil {
 					o.settle(unavailable(err))
 				}
 			}
 		}
-		done(offers)
+		l.free <- r.conn
+		done(r.offers)
+	}
+	for range laneConns {
+		(<-l.free).Close()
 	}
 }
 

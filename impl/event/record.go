@@ -38,7 +38,7 @@ type Recorder struct {
 }
 
 // NewRecorder starts a recorder with so many lanes, each of which holds two
-// connections while it records. Close ends it.
+// connections. Close ends it.
 func NewRecorder(d *db.DB, lanes int) *Recorder {
 	r := &Recorder{queue: newQueue()}
 	known := &registries{}

@@ -154,8 +154,8 @@ func (l *load) run(ctx context.Context, length time.Duration, perSecond float64)
 					switch {
 					case !now.Before(until):
 					case len(idle) > 0:
-						send(idle[len(idle)-1], at)
-						idle = idle[:len(idle)-1]
+						send(idle[0], at) // in turn: a connection that is never used is closed
+						idle = idle[1:]
 					default:
 						late = append(late, at)
 					}
@@ -235,8 +235,11 @@ var (
 func (c *client) receive() (whole bool, err error) {
 	c.answer = slices.Grow(c.answer, 4096)
 	n, err := unix.Read(c.socket, c.answer[len(c.answer):cap(c.answer)])
-	if err != nil || n <= 0 {
-		return false, fmt.Errorf("the server hung up: %w", err)
+	if err != nil {
+		return false, err
+	}
+	if n == 0 {
+		return false, errors.New("the server hung up")
 	}
 	c.answer = c.answer[:len(c.answer)+n]
 	head := bytes.Index(c.answer, endOfHead)

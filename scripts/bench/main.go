@@ -55,7 +55,7 @@ func run(ctx context.Context) error {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		return err
 	}
-	embedded, err := db.StartEmbedded(ctx, filepath.Join(dir, "data"), slog.New(slog.DiscardHandler))
+	embedded, err := db.StartEmbedded(ctx, filepath.Join(dir, "data"), slog.New(slog.DiscardHandler), "-c max_connections=200")
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,51 @@
+package db_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/inletdev/inlet/db"
+	"github.com/inletdev/inlet/db/dbtest"
+)
+
+func TestAFlushVouchesOnlyForWhatWasRecordedOverTheSameConnection(t *testing.T) {
+	d, address := dbtest.Private(t)
+	w := newWorkspace(t, d, "flush")
+	pinned := d.Pin()
+	defer pinned.Close()
+	record := func(wait bool) error {
+		_, err := pinned.RecordEvents(t.Context(), &db.EventGroup{
+			Workspaces: []int64{w}, Versions: []db.Versions{{}}, Counts: []int64{0}, Upto: []int64{0}, Wait: wait,
+		})
+		return err
+	}
+	broken := func() {
+		dbtest.Exec(t, address, `select pg_terminate_backend(pid) from pg_stat_activity
+			where datname = current_database() and pid <> pg_backend_pid()`)
+		if err := record(true); err == nil {
+			t.Fatal("the connection is not broken")
+		}
+	}
+	if err := errors.Join(record(false), pinned.Flush(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	if err := record(false); err != nil {
+		t.Fatal(err)
+	}
+	broken()
+	if err := record(false); err != nil {
+		t.Fatalf("a fresh connection does not record: %v", err)
+	}
+	if err := pinned.Flush(t.Context()); !errors.Is(err, db.ErrAway) {
+		t.Errorf("what was recorded over the broken connection is vouched for: %v", err)
+	}
+	// And then all is well again.
+	if err := errors.Join(record(false), pinned.Flush(t.Context())); err != nil {
+		t.Error(err)
+	}
+	// Where nothing was left to be flushed, nothing was lost.
+	broken()
+	if err := errors.Join(record(false), pinned.Flush(t.Context())); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,28 @@
+// Package docs publishes what people and generators read: the document, and what
+// was measured. It is public, and any page may read it from a browser.
+package docs
+
+import (
+	_ "embed"
+	"net/http"
+
+	"github.com/inletdev/inlet/openapi"
+)
+
+//go:embed benchmarks.md
+var benchmarks []byte
+
+// Mount adds the routes, below /docs.
+func Mount(mux *http.ServeMux) {
+	mux.HandleFunc("GET /docs/openapi/v1.json", publish("application/json", openapi.JSON()))
+	mux.HandleFunc("GET /docs/benchmarks", publish("text/markdown; charset=utf-8", benchmarks))
+}
+
+func publish(kind string, content []byte) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", kind)
+		w.Header().Set("Access-Control-Allow-Origin", "*")
+		w.Header().Set("Cache-Control", "public, max-age=300")
+		w.Write(content)
+	}
+}

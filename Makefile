@@ -44,7 +44,7 @@ verify: ## Fail when a generated or golden file is stale
 	go test ./db -run Golden
 
 .PHONY: bench
-bench: build ## Measure the running server against pgbench on the same PostgreSQL
+bench: build ## Measure the running server against what the same PostgreSQL can do; a quarter of an hour
 	go run ./scripts/bench
 
 .PHONY: tools

@@ -1,22 +1,23 @@
 // Command bench measures the running server over HTTP against what the same
 // PostgreSQL can do at all. Server and reference points run in turn, round by
 // round, on one private PostgreSQL with fsync and synchronous_commit on, and the
-// load generator shares the machine with them: ratios, medians over the rounds,
-// are what to quote.
+// load generator shares the machine with them: ratios, medians over the rounds
+// of the ratio within a round, are what to quote.
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"log"
 	"log/slog"
+	"net/url"
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime"
-	"slices"
-	"strings"
+	"regexp"
 	"syscall"
 	"time"
 
@@ -27,7 +28,9 @@ var (
 	program    = flag.String("inlet", "bin/inlet", "the server to measure")
 	rounds     = flag.Int("rounds", 3, "rounds, of which the median is printed")
 	length     = flag.Duration("length", 5*time.Second, "of one measurement")
-	workspaces = flag.Int("workspaces", 10, "workspaces that the events are spread over")
+	workspaces = flag.Int("workspaces", 20, "workspaces that the events are spread over")
+	many       = flag.Int("many", 2000, "workspaces of the one figure that is spread over many")
+	only       = flag.String("only", "", "measure the figures whose name matches this regular expression")
 	full       = flag.Bool("full", true, "measure with stored events as well")
 	stored     = flag.Int("stored", 10_000_000, "events stored for that, three tenths of them in one workspace")
 )
@@ -47,7 +50,25 @@ func main() {
 }
 
 func run(ctx context.Context) error {
-	dir, err := os.MkdirTemp("", "inlet-bench")
+	chosen, err := regexp.Compile(*only)
+	if err != nil {
+		return fmt.Errorf("-only: %w", err)
+	}
+	// Fewer would leave a workspace, a day or a page of what is stored empty.
+	if *rounds < 1 || *length < 100*time.Millisecond || *workspaces < 2 || *many < 1 || *stored < 10_000 {
+		return errors.New("want at least 1 round, 100ms, 2 workspaces and 10000 stored events")
+	}
+	b := &bench{ctx: ctx, results: make(map[string][]sample)}
+	for _, f := range figures() {
+		if chosen.MatchString(f.title()) && (*full || !f.stored) {
+			b.figures = append(b.figures, f)
+		}
+	}
+	if len(b.figures) == 0 {
+		return errors.New("no figure matches -only")
+	}
+	// Not /tmp, which may be kept in memory, where a commit waits for nothing.
+	dir, err := os.MkdirTemp(cmp.Or(os.Getenv("TMPDIR"), "/var/tmp"), "inlet-bench")
 	if err != nil {
 		return err
 	}
@@ -59,212 +80,183 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer embedded.Stop()
-	pg, err := newPostgres(embedded.URL(), dir)
-	if err != nil {
+	defer leave(embedded)
+	if b.pg, err = newPostgres(embedded.URL(), dir); err != nil {
 		return err
 	}
-	b := &bench{ctx: ctx, pg: pg, results: make(map[string][]sample)}
 	defer b.stop()
-	if b.server, err = startServer(ctx, pg.url, *workspaces, 50); err != nil {
+	if b.about, err = b.pg.about(ctx); err != nil {
 		return err
 	}
-	if b.naive, err = startNaive(ctx, pg, b.server.keys); err != nil {
-		return err
+	// What was measured is worth printing even if the rest fails.
+	err = b.measureAll()
+	b.report()
+	return err
+}
+
+// leave stops PostgreSQL and removes its folder of sockets, which lies outside
+// of the data folder.
+func leave(embedded *db.Embedded) {
+	if err := embedded.Stop(); err != nil {
+		log.Print("bench: ", err)
+		return
 	}
-	if b.many, err = manyWorkspaces(ctx, b.server); err != nil {
-		return err
+	if address, err := url.Parse(embedded.URL()); err == nil {
+		os.Remove(address.Query().Get("host"))
 	}
-	if err := pg.prepareCopy(ctx); err != nil {
-		return err
-	}
-	for round := range *rounds {
-		if err := b.round(round); err != nil {
-			return err
-		}
-	}
-	if *full {
-		if err := b.withStored(); err != nil {
-			return err
-		}
-	}
-	return b.report()
 }
 
 // A sample is what one measurement gave.
 type sample struct {
-	rate          float64 // a second
-	p50, p99, max time.Duration
-	memory        int64   // largest of the server meanwhile, bytes
-	allocations   float64 // of the server, a request
+	rate                float64 // a second
+	p50, p99, p999, max time.Duration
+	gap                 time.Duration // longest time without an answer
+	memory              int64         // largest of the server meanwhile, bytes
+	allocations         float64       // of the server, a request
+	serverCPU           time.Duration // a request
+	loadCPU             time.Duration // of the load generator, a request
+	backlog             time.Duration // what the server's jobs still took afterwards
+}
+
+// A measurement is taken once a round, or once.
+type measurement struct {
+	name  string
+	needs []string // measurements of the same round that come before it
+	once  bool
+	do    func(round int) (sample, error)
 }
 
 type bench struct {
 	ctx     context.Context
 	pg      *postgres
+	about   string
+	figures []figure
 	server  *server
 	naive   *server
-	many    []string // keys of many workspaces
+	many    []tenant
+	all     *server // with all of the stored events
+	tenth   *server // with a tenth of them
 	results map[string][]sample
-	notes   []string
 }
 
 func (b *bench) stop() {
-	for _, s := range []*server{b.server, b.naive} {
-		if s != nil {
-			s.stop()
+	for _, s := range []*server{b.server, b.naive, b.all, b.tenth} {
+		s.stop()
+	}
+}
+
+// measureAll takes the measurements that the chosen figures rest on, each
+// reference next to what is compared with it.
+func (b *bench) measureAll() error {
+	fresh, withStored := b.chosen(b.fresh()), b.chosen(b.withStored())
+	if len(fresh) > 0 {
+		if err := b.prepare(names(fresh)); err != nil {
+			return err
 		}
-	}
-}
-
-// measure does a measurement and keeps what it gave under its name.
-func (b *bench) measure(round int, name string, do func() (sample, error)) error {
-	if err := b.ctx.Err(); err != nil {
-		return err
-	}
-	// What one measurement leaves to the workers must not slow down the next.
-	if err := b.pg.rest(b.ctx, b.server.url); err != nil {
-		return err
-	}
-	fmt.Fprintf(os.Stderr, "round %d: %s\n", round+1, name)
-	got, err := do()
-	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	b.results[name] = append(b.results[name], got)
-	return nil
-}
-
-// round takes every measurement once, each reference next to what is compared
-// with it.
-func (b *bench) round(round int) error {
-	s := b.server
-	for _, m := range []struct {
-		name string
-		do   func() (sample, error)
-	}{
-		{"pgbench 64", func() (sample, error) { return b.pg.pgbench(b.ctx, 64) }},
-		{"singles 64", func() (sample, error) { return s.closed(b.ctx, s.keys, 64, single) }},
-		{"singles 256", func() (sample, error) { return s.closed(b.ctx, s.keys, 256, single) }},
-		{"singles 1024", func() (sample, error) { return s.closed(b.ctx, s.keys, 1024, single) }},
-		{"many 256", func() (sample, error) { return s.closed(b.ctx, b.many, 256, single) }},
-		{"naive 64", func() (sample, error) { return b.naive.closed(b.ctx, b.naive.keys, 64, single) }},
-		{"copy", func() (sample, error) { return b.pg.copyRows(b.ctx) }},
-		{"batches 32", func() (sample, error) { return s.closed(b.ctx, s.keys, 32, batch) }},
-		{"pgbench 1", func() (sample, error) { return b.pg.pgbench(b.ctx, 1) }},
-		{"singles 1", func() (sample, error) { return s.closed(b.ctx, s.keys, 1, single) }},
-		{"open", func() (sample, error) {
-			return s.open(b.ctx, s.keys, 256, b.results["singles 256"][round].rate/2, *length, nothing)
-		}},
-	} {
-		if err := b.measure(round, m.name, m.do); err != nil {
+		if err := b.take(fresh); err != nil {
 			return err
 		}
 	}
+	if len(withStored) > 0 {
+		if err := b.store(names(withStored)); err != nil {
+			return err
+		}
+		return b.take(withStored)
+	}
 	return nil
 }
 
-func median(values []float64) float64 {
-	slices.Sort(values)
-	return values[len(values)/2]
-}
-
-// of gives the median over the rounds of a figure of a measurement.
-func (b *bench) of(name string, figure func(sample) float64) float64 {
-	var all []float64
-	for _, s := range b.results[name] {
-		all = append(all, figure(s))
+// chosen gives those of the measurements that the figures rest on, in order.
+func (b *bench) chosen(all []measurement) []measurement {
+	wanted := make(map[string]bool)
+	for _, f := range b.figures {
+		wanted[f.of] = true
+		wanted[f.to] = f.to != "" || wanted[f.to]
 	}
-	return median(all)
-}
-
-// ratio gives the median over the rounds of the ratio of two measurements.
-func (b *bench) ratio(name, to string, figure func(sample) float64) float64 {
-	var all []float64
-	for i, s := range b.results[name] {
-		all = append(all, figure(s)/figure(b.results[to][i]))
+	var chosen []measurement
+	for i := len(all) - 1; i >= 0; i-- { // what is needed comes before
+		if m := all[i]; wanted[m.name] {
+			for _, name := range m.needs {
+				wanted[name] = true
+			}
+			chosen = append([]measurement{m}, chosen...)
+		}
 	}
-	return median(all)
+	return chosen
 }
 
-func rate(s sample) float64 { return s.rate }
-func p50(s sample) float64  { return float64(s.p50) / float64(time.Millisecond) }
-func p99(s sample) float64  { return float64(s.p99) / float64(time.Millisecond) }
+func names(all []measurement) map[string]bool {
+	set := make(map[string]bool)
+	for _, m := range all {
+		set[m.name] = true
+	}
+	return set
+}
 
-func (b *bench) report() error {
-	about, err := b.pg.about(b.ctx)
-	if err != nil {
+func (b *bench) take(all []measurement) error {
+	for round := range *rounds {
+		for _, m := range all {
+			if err := b.ctx.Err(); err != nil {
+				return err
+			}
+			if m.once && round > 0 {
+				continue
+			}
+			fmt.Fprintf(os.Stderr, "round %d of %d: %s\n", round+1, *rounds, m.name)
+			got, err := m.do(round)
+			if err != nil {
+				return fmt.Errorf("%s: %w", m.name, err)
+			}
+			b.results[m.name] = append(b.results[m.name], got)
+		}
+	}
+	return nil
+}
+
+// prepare starts what the measurements on fresh tables need.
+func (b *bench) prepare(wanted map[string]bool) (err error) {
+	if b.server, err = startServer(b.ctx, b.pg.url, *workspaces, 50); err != nil {
 		return err
 	}
-	fmt.Printf("\n%s, %d processors (%s), %s, %s; median of %d rounds of %v; %d workspaces; `make bench`\n\n",
-		time.Now().UTC().Format("2006-01-02"), runtime.NumCPU(), processor(), runtime.Version(), about, *rounds, *length, *workspaces)
-	var lines []string
-	line := func(figure, value, target string) { lines = append(lines, "| "+figure+" | "+value+" | "+target+" |") }
-	line("figure", "measured", "at least")
-	line("---", "---", "---")
-	latency := func(name string) string {
-		return fmt.Sprintf("p50 %.2f ms, p99 %.2f ms", b.of(name, p50), b.of(name, p99))
-	}
-	line("pgbench, one inserted row a commit, 64 clients", fmt.Sprintf("%.0f/s", b.of("pgbench 64", rate)), "")
-	for _, f := range []struct {
-		clients int
-		target  string
-	}{{64, "0.65"}, {256, "0.75"}, {1024, "0.9"}} {
-		name := fmt.Sprintf("singles %d", f.clients)
-		line(fmt.Sprintf("single events, %d clients, over pgbench with 64", f.clients),
-			fmt.Sprintf("**%.2f** (%.0f/s, %s)", b.ratio(name, "pgbench 64", rate), b.of(name, rate), latency(name)), f.target)
-	}
-	line(fmt.Sprintf("single events, 256 clients, spread over %d workspaces, over pgbench with 64", len(b.many)),
-		fmt.Sprintf("**%.2f** (%.0f/s, %s)", b.ratio("many 256", "pgbench 64", rate), b.of("many 256", rate), latency("many 256")), "")
-	line("single events, 64 clients, over a naive handler",
-		fmt.Sprintf("**%.1f** (naive %.0f/s, %s)", b.ratio("singles 64", "naive 64", rate), b.of("naive 64", rate), latency("naive 64")), "12")
-	line("batches of 100, 32 clients, over COPY into the same tables",
-		fmt.Sprintf("**%.2f** (%.0f events/s, %s; COPY %.0f/s)", b.ratio("batches 32", "copy", rate),
-			b.of("batches 32", rate), latency("batches 32"), b.of("copy", rate)), "0.33")
-	line("one client, single event: p50 over pgbench's with one client",
-		fmt.Sprintf("**%.1f** (%.2f ms, pgbench %.2f ms)", b.ratio("singles 1", "pgbench 1", p50), b.of("singles 1", p50), b.of("pgbench 1", p50)), "≤ 3")
-	var tails []float64
-	for _, s := range b.results["open"] {
-		tails = append(tails, float64(s.p99)/float64(s.p50))
-	}
-	line("open loop at half of the rate of 256 clients: p99 over p50",
-		fmt.Sprintf("**%.1f** (%.0f/s, %s)", median(tails), b.of("open", rate), latency("open")), "≤ 6")
-	line("memory of the server, 1,024 clients",
-		fmt.Sprintf("**%.0f MB**", b.of("singles 1024", func(s sample) float64 { return float64(s.memory) / 1e6 })), "≤ 200 MB")
-	line("heap allocations of the server a single event, 64 and 256 clients, everything in the process included",
-		fmt.Sprintf("**%.0f and %.0f**", b.of("singles 64", func(s sample) float64 { return s.allocations }),
-			b.of("singles 256", func(s sample) float64 { return s.allocations })), "≤ 60")
-	if *full {
-		line(fmt.Sprintf("single events, 256 clients, with %s stored over with %s stored", millions(*stored), millions(*stored/10)),
-			fmt.Sprintf("**%.2f** (%.0f/s and %.0f/s)", b.ratio("stored all", "stored tenth", rate), b.of("stored all", rate), b.of("stored tenth", rate)), "0.8")
-		large := millions(*stored * 3 / 10)
-		line(fmt.Sprintf("page at depth 90 %% of %s events over the first page", large),
-			fmt.Sprintf("**%.2f** (%.2f ms and %.2f ms)", b.ratio("page deep", "page first", p50), b.of("page deep", p50), b.of("page first", p50)), "≤ 1.2")
-		for _, filter := range listFilters {
-			name := "list " + filter.name
-			line(fmt.Sprintf("page and exact total of %s events, %s", large, filter.name),
-				fmt.Sprintf("**%.2f ms** (p99 %.2f ms)", b.of(name, p50), b.of(name, p99)), "≤ 10 ms")
+	if wanted["naive 64"] {
+		if b.naive, err = startNaive(b.ctx, b.pg, b.server.tenants); err != nil {
+			return err
 		}
-		line("expiry of a day of 333,000 events: longest pause of ingest",
-			fmt.Sprintf("**%.0f ms** (%.0f ms in the same time without)", float64(b.results["expiry"][0].max.Milliseconds()),
-				float64(b.results["no expiry"][0].max.Milliseconds())), "≤ 100 ms")
 	}
-	fmt.Println(strings.Join(lines, "\n"))
-	for _, note := range b.notes {
-		fmt.Println("\n" + note)
+	if wanted["many 256"] {
+		fmt.Fprintf(os.Stderr, "seeding %d workspaces\n", *many)
+		if b.many, err = b.server.seed(b.ctx, "many", *many, 5); err != nil {
+			return err
+		}
 	}
-	return nil
+	if wanted["copy"] {
+		if err := b.pg.prepareCopy(b.ctx); err != nil {
+			return err
+		}
+	}
+	// What seeding wrote is not to be written out during the first measurement.
+	return execSQL(b.ctx, b.pg.url, `checkpoint`)
 }
 
-func millions(n int) string { return fmt.Sprintf("%.3g million", float64(n)/1e6) }
-
-// processor gives the name of the machine's processor.
-func processor() string {
-	raw, _ := os.ReadFile("/proc/cpuinfo")
-	for line := range strings.Lines(string(raw)) {
-		if name, ok := strings.CutPrefix(line, "model name"); ok {
-			return strings.TrimSpace(strings.TrimLeft(name, "\t: "))
-		}
+// fresh is what is measured on tables that hold little but what the
+// measurements themselves write.
+func (b *bench) fresh() []measurement {
+	closed := func(clients int, t traffic) func(int) (sample, error) {
+		return func(int) (sample, error) { return b.server.closed(b.ctx, b.server.tenants, clients, t) }
 	}
-	return runtime.GOARCH
+	return []measurement{
+		{name: "pgbench 64", do: func(int) (sample, error) { return b.pg.pgbench(b.ctx, 64) }},
+		{name: "singles 64", do: closed(64, single)},
+		{name: "naive 64", do: func(int) (sample, error) { return b.naive.closed(b.ctx, b.naive.tenants, 64, single) }},
+		{name: "singles 256", do: closed(256, single)},
+		{name: "open", needs: []string{"singles 256"}, do: func(round int) (sample, error) {
+			return b.server.open(b.ctx, 256, b.results["singles 256"][round].rate/2, *length, nil)
+		}},
+		{name: "singles 1024", do: closed(1024, single)},
+		{name: "many 256", do: func(int) (sample, error) { return b.server.closed(b.ctx, b.many, 256, single) }},
+		{name: "copy", do: func(int) (sample, error) { return b.pg.copyRows(b.ctx) }},
+		{name: "batches 32", do: closed(32, batch)},
+		{name: "pgbench 1", do: func(int) (sample, error) { return b.pg.pgbench(b.ctx, 1) }},
+		{name: "singles 1", do: closed(1, single)},
+	}
 }

@@ -17,23 +17,28 @@ import (
 
 // The naive handler is what a careful engineer writes first: the same rules, one
 // transaction a request and one statement a rule, on indexed tables. It is what
-// recording in groups is compared with.
+// recording in groups is compared with. Where it is simpler than Inlet, that
+// spares it work: it bounds neither names nor properties in number, and turns
+// nothing into facts.
 
 // startNaive runs the handler as a process of its own, as Inlet is, for the same
 // workspaces.
-func startNaive(ctx context.Context, p *postgres, keys []string) (*server, error) {
+func startNaive(ctx context.Context, p *postgres, tenants []tenant) (*server, error) {
 	if err := execSQL(ctx, p.url, `create schema naive`,
-		`create table naive.limits (workspace_id bigint primary key, minute bigint not null default 0, minute_events int not null default 0,
-			day bigint not null default 0, day_events int not null default 0)`,
-		`insert into naive.limits (workspace_id) select workspace_id from workspaces`,
+		`create table naive.workspaces (workspace_id bigint primary key, minute bigint not null default 0, minute_events int not null default 0,
+			day bigint not null default 0, day_events int not null default 0, events_per_minute int not null, events_per_day int not null)`,
+		`insert into naive.workspaces (workspace_id, events_per_minute, events_per_day)
+			select workspace_id, events_per_minute, events_per_day from workspace_gates`,
 		`create table naive.request_counts (key_id bigint primary key, minute bigint not null, requests int not null)`,
-		`create table naive.event_types (workspace_id bigint, name text, status text not null default 'active', primary key (workspace_id, name))`,
-		`insert into naive.event_types select workspace_id, name, status from event_types`,
-		`create table naive.properties (workspace_id bigint, name text, key text, type text not null, primary key (workspace_id, name, key))`,
+		`create table naive.event_types (workspace_id bigint, name text, status text not null default 'active',
+			last_seen_at timestamptz not null default now(), primary key (workspace_id, name))`,
+		`insert into naive.event_types (workspace_id, name, status) select workspace_id, name, status from event_types`,
+		`create table naive.properties (workspace_id bigint, name text, key text, type text not null,
+			last_seen_at timestamptz not null default now(), primary key (workspace_id, name, key))`,
 		`create table naive.events (event_id uuid primary key default gen_random_uuid(), workspace_id bigint not null, id text not null,
 			name text not null, status text not null, occurred_at timestamptz not null, received_at timestamptz not null default now(),
 			company_id bigint, contact_id bigint, domain_hint text, properties jsonb not null)`,
-		`create unique index on naive.events (workspace_id, id)`,
+		`create index on naive.events (workspace_id, id, received_at)`,
 		`create index on naive.events (workspace_id, received_at)`,
 		`create index on naive.events (workspace_id, name, received_at)`,
 	); err != nil {
@@ -43,7 +48,7 @@ func startNaive(ctx context.Context, p *postgres, keys []string) (*server, error
 	if err != nil {
 		return nil, err
 	}
-	s := &server{url: p.url, keys: keys}
+	s := &server{url: p.url, tenants: tenants, naive: true}
 	s.process = exec.Command(self)
 	s.process.Env = append(os.Environ(), "DATABASE_URL="+p.url, "INLET_BENCH_NAIVE=127.0.0.1:0")
 	return s, s.start()
@@ -62,7 +67,6 @@ func serveNaive(address, databaseURL string) error {
 	}
 	fmt.Fprintf(os.Stderr, `{"msg":"serving","addr":%q}`+"\n", listener.Addr())
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /metrics", func(http.ResponseWriter, *http.Request) {})
 	mux.HandleFunc("POST /api/v1/events", func(w http.ResponseWriter, r *http.Request) {
 		code, answer := naive(r, d)
 		w.Header().Set("Content-Type", "application/json")
@@ -108,8 +112,11 @@ func naive(r *http.Request, d *sql.DB) (int, any) {
 	}
 	defer tx.Rollback() //nolint:errcheck // after a commit it does nothing
 	answer, err := recordNaively(r.Context(), tx, r.Header.Get("Authorization"), &e)
-	if err == nil {
-		err = tx.Commit()
+	if err == nil || errors.Is(err, errRefused) || errors.Is(err, errLimited) {
+		// A request that is turned away counts as well.
+		if failed := tx.Commit(); failed != nil {
+			err = failed
+		}
 	}
 	switch {
 	case errors.Is(err, errRefused):
@@ -140,12 +147,13 @@ func recordNaively(ctx context.Context, tx *sql.Tx, authorization string, e *nai
 		returning requests`, key, minute).Scan(&requests); err != nil || requests > perMinute {
 		return nil, errors.Join(err, errLimited)
 	}
-	var thisMinute, thisDay, minuteEvents, dayEvents int64
-	if err := tx.QueryRowContext(ctx, `select minute, minute_events, day, day_events from naive.limits where workspace_id = $1 for update`,
-		workspace).Scan(&thisMinute, &minuteEvents, &thisDay, &dayEvents); err != nil {
+	var minuteEvents, dayEvents, eventsPerMinute, eventsPerDay int64
+	if err := tx.QueryRowContext(ctx, `select case minute when $2 then minute_events else 0 end, case day when $3 then day_events else 0 end,
+		events_per_minute, events_per_day from naive.workspaces where workspace_id = $1 for update`,
+		workspace, minute, day).Scan(&minuteEvents, &dayEvents, &eventsPerMinute, &eventsPerDay); err != nil {
 		return nil, err
 	}
-	if thisMinute == minute && minuteEvents >= 1e9 || thisDay == day && dayEvents >= 1e9 {
+	if minuteEvents >= eventsPerMinute || dayEvents >= eventsPerDay {
 		return nil, errLimited
 	}
 	var known, status string
@@ -156,27 +164,28 @@ func recordNaively(ctx context.Context, tx *sql.Tx, authorization string, e *nai
 	case !errors.Is(err, sql.ErrNoRows):
 		return nil, err
 	}
-	if err := tx.QueryRowContext(ctx, `insert into naive.event_types (workspace_id, name) values ($1, $2)
-		on conflict (workspace_id, name) do update set status = naive.event_types.status returning status`,
-		workspace, e.Name).Scan(&status); err != nil {
+	switch err := tx.QueryRowContext(ctx, `select status from naive.event_types where workspace_id = $1 and name = $2`,
+		workspace, e.Name).Scan(&status); {
+	case err != nil && !errors.Is(err, sql.ErrNoRows):
 		return nil, err
-	}
-	if status == "blocked" {
+	case status == "blocked" || personal(e.Properties):
 		return nil, errRefused
+	}
+	if _, err := tx.ExecContext(ctx, `insert into naive.event_types (workspace_id, name) values ($1, $2)
+		on conflict (workspace_id, name) do update set last_seen_at = now()`, workspace, e.Name); err != nil {
+		return nil, err
 	}
 	for name, value := range e.Properties {
 		kind := "number"
-		switch v := value.(type) {
+		switch value.(type) {
 		case string:
-			if kind = "string"; strings.Contains(v, "@") {
-				return nil, errRefused
-			}
+			kind = "string"
 		case bool:
 			kind = "bool"
 		}
 		var first string
 		if err := tx.QueryRowContext(ctx, `insert into naive.properties values ($1, $2, $3, $4)
-			on conflict (workspace_id, name, key) do update set type = naive.properties.type returning type`,
+			on conflict (workspace_id, name, key) do update set last_seen_at = now() returning type`,
 			workspace, e.Name, name, kind).Scan(&first); err != nil {
 			return nil, err
 		}
@@ -210,10 +219,20 @@ func recordNaively(ctx context.Context, tx *sql.Tx, authorization string, e *nai
 		workspace, e.ID, e.Name, status, occurred, company, contact, hint, string(properties)).Scan(&id); err != nil {
 		return nil, err
 	}
-	_, err = tx.ExecContext(ctx, `update naive.limits set
+	_, err = tx.ExecContext(ctx, `update naive.workspaces set
 		minute_events = case when minute = $2 then minute_events + 1 else 1 end, minute = $2,
 		day_events = case when day = $3 then day_events + 1 else 1 end, day = $3 where workspace_id = $1`, workspace, minute, day)
 	return map[string]string{"id": e.ID, "status": status, "event_id": id}, err
+}
+
+// personal tells whether a property holds what looks like an e-mail address.
+func personal(properties map[string]any) bool {
+	for _, value := range properties {
+		if text, ok := value.(string); ok && strings.Contains(text, "@") {
+			return true
+		}
+	}
+	return false
 }
 
 // matchNaively looks each reference up with a statement of its own.
@@ -237,6 +256,8 @@ func matchNaively(ctx context.Context, tx *sql.Tx, workspace int64, e *naiveEven
 		company = one(&companyID, `select company_id from company_domains where workspace_id = $1 and domain = $2`, workspace, domain)
 	}
 	switch {
+	case e.Contact != nil && e.Contact.ID != 0:
+		contact = one(&contactID, `select contact_id from contacts where workspace_id = $1 and contact_id = $2`, workspace, e.Contact.ID)
 	case e.Contact != nil:
 		contact = one(&contactID, `select contact_id from contacts where workspace_id = $1 and email = $2`, workspace, strings.ToLower(e.Contact.Email))
 	case e.Visitor != nil:

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // A server is a process that is measured: Inlet, or the naive handler.
@@ -19,7 +20,15 @@ type server struct {
 	process *exec.Cmd
 	address string
 	url     string // of its database
-	keys    []string
+	tenants []tenant
+	naive   bool
+}
+
+// A tenant is a workspace to send events to.
+type tenant struct {
+	key                 string
+	people              int // and as many companies and visitors
+	companies, contacts []int64
 }
 
 // startServer starts Inlet on a database and seeds workspaces with so many
@@ -27,16 +36,24 @@ type server struct {
 func startServer(ctx context.Context, databaseURL string, workspaces, people int) (*server, error) {
 	s := &server{url: databaseURL}
 	var err error
-	if s.keys, err = s.seed(ctx, "bench", workspaces, people); err != nil {
+	if s.tenants, err = s.seed(ctx, "bench", workspaces, people); err != nil {
 		return nil, err
 	}
+	return s, s.serve()
+}
+
+// serve starts Inlet.
+func (s *server) serve() error {
 	s.process = exec.Command(*program, "serve")
-	s.process.Env = append(os.Environ(), "DATABASE_URL="+databaseURL, "INLET_LISTEN=127.0.0.1:0")
-	return s, s.start()
+	s.process.Env = append(os.Environ(), "DATABASE_URL="+s.url, "INLET_LISTEN=127.0.0.1:0", "INLET_METRICS_LISTEN=")
+	return s.start()
 }
 
 // start starts the process and reads its log until it serves.
 func (s *server) start() error {
+	// Of a process group of its own, so that Ctrl-C reaches this process alone,
+	// which stops it in order.
+	s.process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	stderr, err := s.process.StderrPipe()
 	if err != nil {
 		return err
@@ -55,12 +72,18 @@ func (s *server) start() error {
 			s.address = line.Addr
 		}
 	}
-	go io.Copy(io.Discard, stderr) //nolint:errcheck // it ends with the process
+	go io.Copy(io.Discard, io.MultiReader(lines.Buffered(), stderr)) //nolint:errcheck // it ends with the process
 	return nil
 }
 
+// stop ends the process, if there is one.
 func (s *server) stop() {
+	if s == nil || s.process == nil || s.process.Process == nil {
+		return
+	}
 	s.process.Process.Signal(syscall.SIGTERM)
+	tooLate := time.AfterFunc(20*time.Second, func() { s.process.Process.Kill() })
+	defer tooLate.Stop()
 	s.process.Wait()
 }
 
@@ -73,8 +96,8 @@ func (s *server) command(ctx context.Context, stdin string, args ...string) ([]b
 }
 
 // seed makes workspaces, each with companies and people to match and limits out
-// of reach, and gives a key of each.
-func (s *server) seed(ctx context.Context, name string, workspaces, people int) ([]string, error) {
+// of reach.
+func (s *server) seed(ctx context.Context, name string, workspaces, people int) ([]tenant, error) {
 	var file strings.Builder
 	file.WriteString("workspaces:\n")
 	for w := range workspaces {
@@ -103,23 +126,46 @@ func (s *server) seed(ctx context.Context, name string, workspaces, people int) 
 	}
 	var made struct {
 		Workspaces map[string]struct {
-			APIKeys map[string]struct{ Token string } `json:"api_keys"`
+			APIKeys   map[string]struct{ Token string } `json:"api_keys"`
+			Companies map[string]int64
+			Contacts  map[string]int64
 		}
 	}
 	if err := json.Unmarshal(out, &made); err != nil {
 		return nil, err
 	}
-	var keys []string
+	var tenants []tenant
 	for w := range workspaces {
-		keys = append(keys, made.Workspaces[fmt.Sprintf("%s-%d", name, w)].APIKeys["k"].Token)
+		one := made.Workspaces[fmt.Sprintf("%s-%d", name, w)]
+		t := tenant{key: one.APIKeys["k"].Token, people: people}
+		for c := range people {
+			t.companies = append(t.companies, one.Companies[fmt.Sprintf("c%d", c)])
+			t.contacts = append(t.contacts, one.Contacts[fmt.Sprintf("p%d", c)])
+		}
+		tenants = append(tenants, t)
 	}
-	return keys, execSQL(ctx, s.url, `update workspace_gates set events_per_minute = 1000000000, events_per_day = 1000000000,
-		events_backlog = 1000000000`)
+	// What inlet workspace set does, for thousands at once.
+	return tenants, execSQL(ctx, s.url, `update workspace_gates set events_per_minute = 1000000000, events_per_day = 1000000000,
+		events_backlog = 1000000000`, `analyze`)
 }
 
-// manyWorkspaces are so many that hardly two events of a group are of the same.
-func manyWorkspaces(ctx context.Context, s *server) ([]string, error) {
-	return s.seed(ctx, "many", 500, 5)
+// settle waits until the server's jobs have processed what was recorded, so that
+// they don't take time from the next measurement, and tells how long that was.
+func (s *server) settle(ctx context.Context) (time.Duration, error) {
+	begun := time.Now()
+	for {
+		// The naive handler records elsewhere and leaves nothing to be done.
+		left, err := querySQL[int](ctx, s.url, `select count(*) from workspace_gates g join event_progress p using (workspace_id)
+			where g.last_event_no > p.processed_no`)
+		took := time.Since(begun)
+		if err != nil || left == 0 {
+			return took, err
+		}
+		if took > 10*time.Minute {
+			return took, fmt.Errorf("events of %d workspaces are still to be processed after %v", left, took)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
 }
 
 // forgetPeak makes peak begin anew.
@@ -137,6 +183,23 @@ func (s *server) peak() int64 {
 		return kb * 1024
 	}
 	return 0
+}
+
+// tick is the unit that Linux counts the processor time of other processes in.
+const tick = time.Second / 100
+
+// processor is the processor time that the process has taken.
+func (s *server) processor() time.Duration {
+	raw, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.process.Process.Pid))
+	_, after, _ := strings.Cut(string(raw), ") ") // behind the name, which may hold anything
+	var total time.Duration
+	if fields := strings.Fields(after); len(fields) > 12 {
+		for _, field := range fields[11:13] { // in the program, in the kernel
+			n, _ := strconv.Atoi(field)
+			total += time.Duration(n) * tick
+		}
+	}
+	return total
 }
 
 var mallocsLine = regexp.MustCompile(`(?m)^go_memstats_mallocs_total (\S+)$`)

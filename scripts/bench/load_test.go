@@ -1,0 +1,202 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+)
+
+// stub answers events as Inlet does, as far as the load generator looks, after a
+// pause.
+func stub(t *testing.T, pause time.Duration, answer func(id, name string) receipt) *server {
+	t.Helper()
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /api/v1/events", func(w http.ResponseWriter, r *http.Request) {
+		time.Sleep(pause)
+		var e struct {
+			ID, Name   string
+			Properties map[string]any
+		}
+		if err := json.NewDecoder(r.Body).Decode(&e); err != nil {
+			t.Error(err)
+		}
+		status := http.StatusAccepted
+		if e.Name == "blocked_event" || e.Properties["note"] != nil {
+			status = http.StatusUnprocessableEntity
+		}
+		w.WriteHeader(status)
+		json.NewEncoder(w).Encode(answer(e.ID, e.Name))
+	})
+	mux.HandleFunc("POST /api/v1/events/batch", func(w http.ResponseWriter, r *http.Request) {
+		var b struct{ Events []struct{ ID, Name string } }
+		if err := json.NewDecoder(r.Body).Decode(&b); err != nil {
+			t.Error(err)
+		}
+		var results []receipt
+		for _, e := range b.Events {
+			results = append(results, answer(e.ID, e.Name))
+		}
+		w.WriteHeader(http.StatusAccepted)
+		raw, _ := json.Marshal(map[string]any{"results": results})
+		for _, part := range []string{string(raw[:10]), string(raw[10:])} { // in chunks
+			io.WriteString(w, part)
+			w.(http.Flusher).Flush()
+		}
+	})
+	mux.HandleFunc("GET /page", func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, strings.Repeat("x", 100_000)+r.Header.Get("Authorization"))
+	})
+	h := httptest.NewServer(mux)
+	t.Cleanup(h.Close)
+	ids := []int64{11, 12, 13, 14, 15}
+	s := &server{address: h.Listener.Addr().String()}
+	for i := range 3 {
+		s.tenants = append(s.tenants, tenant{key: fmt.Sprint("key", i), people: 5, companies: ids, contacts: ids})
+	}
+	return s
+}
+
+func echo(id, _ string) receipt { return receipt{ID: id, Status: "accepted", EventID: "evt_1"} }
+
+func TestAnswersOfBothKindsAreRead(t *testing.T) {
+	s := stub(t, 0, echo)
+	for _, kind := range []traffic{{single.path, 1, 1}, {batch.path, 100, 1}} {
+		l, err := s.connect(s.tenants, 2, kind)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.hangUp()
+		took, _, err := l.run(t.Context(), 50*time.Millisecond, 0)
+		if err != nil || len(took) < 2 {
+			t.Errorf("%d requests of %d events: %v", len(took), kind.events, err)
+		}
+	}
+	c, err := dial(s.address, s.tenants[:1], single)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.hangUp()
+	for range 2 {
+		body, err := c.get("/page", "secret")
+		if err != nil || len(body) != 100_000+len("Bearer secret") {
+			t.Errorf("%d bytes: %v", len(body), err)
+		}
+	}
+}
+
+func TestWrongAnswersFail(t *testing.T) {
+	for name, answer := range map[string]func(id, name string) receipt{
+		"another id":  func(id, _ string) receipt { return receipt{ID: id + "x", Status: "accepted", EventID: "evt_1"} },
+		"no event_id": func(id, _ string) receipt { return receipt{ID: id, Status: "accepted"} },
+	} {
+		s := stub(t, 0, answer)
+		l, err := s.connect(s.tenants, 1, traffic{single.path, 1, 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := l.run(t.Context(), 50*time.Millisecond, 0); err == nil {
+			t.Errorf("%s passes", name)
+		}
+		l.hangUp()
+	}
+}
+
+// Requests that wait because all clients are busy count from when they were due.
+func TestOpenLoopMeasuresFromWhenRequestsAreDue(t *testing.T) {
+	const pause = 20 * time.Millisecond
+	s := stub(t, pause, echo)
+	l, err := s.connect(s.tenants, 1, single)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.hangUp()
+	took, gap, err := l.run(t.Context(), 200*time.Millisecond, 100) // twice what one client can do
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(took) != 20 {
+		t.Errorf("%d requests, want the 20 that were due", len(took))
+	}
+	if longest := summary(took).max; longest < 8*pause {
+		t.Errorf("the longest took %v, as if the wait did not count", longest)
+	}
+	if gap < pause {
+		t.Errorf("answers came %v apart", gap)
+	}
+}
+
+func TestTrafficIsOfEveryKind(t *testing.T) {
+	s := stub(t, 0, echo)
+	c, err := dial(s.address, s.tenants, single)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.hangUp()
+	const n = 20_000
+	var (
+		first   = make(map[string]string)
+		repeats int
+		refused int
+		seen    = make(map[string]int)
+	)
+	for range n {
+		c.body = c.body[:0]
+		number, no := c.next()
+		var e struct {
+			ID, Name                  string
+			Company, Contact, Visitor map[string]any
+			Properties                map[string]any
+		}
+		if err := json.Unmarshal(c.body, &e); err != nil {
+			t.Fatal(err)
+		}
+		if before, known := first[e.ID]; known {
+			repeats++
+			if before != string(c.body) {
+				t.Fatalf("a repeat differs: %s and %s", before, c.body)
+			}
+		}
+		first[e.ID] = string(c.body)
+		if c.tenant(number) >= len(s.tenants) {
+			t.Fatal("no such tenant")
+		}
+		if no {
+			refused++
+		}
+		for kind, reference := range map[string]map[string]any{"company": e.Company, "contact": e.Contact, "visitor": e.Visitor} {
+			for key := range reference {
+				seen[kind+" "+key]++
+			}
+		}
+		if e.Company != nil && e.Visitor != nil {
+			seen["company and visitor"]++
+		}
+	}
+	if share := float64(repeats) / n; share < 0.08 || share > 0.12 {
+		t.Errorf("%.3f are repeats", share)
+	}
+	if share := float64(refused) / n; share < 0.015 || share > 0.025 {
+		t.Errorf("%.3f are refused", share)
+	}
+	for _, kind := range []string{"company id", "company domain", "contact id", "contact email", "visitor id", "company and visitor"} {
+		if seen[kind] < n/20 {
+			t.Errorf("%d of %d with %s", seen[kind], n, kind)
+		}
+	}
+}
+
+// A figure without its measurements would silently be missing from the table.
+func TestEveryFigureHasItsMeasurements(t *testing.T) {
+	b := &bench{}
+	have := names(append(b.fresh(), b.withStored()...))
+	for _, f := range figures() {
+		if !have[f.of] || f.to != "" && !have[f.to] {
+			t.Errorf("%s rests on %q and %q", f.title(), f.of, f.to)
+		}
+	}
+}

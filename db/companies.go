@@ -1,24 +1,23 @@
 package db
 
-import (
-	"context"
-)
+import "context"
 
 // A Company of a workspace. Domains are normalized.
 type Company struct {
 	Name, Industry, Country, Stage string
+	NameKey                        string // the name as names are compared
 	Domain                         string // the main one; may be empty
 	OtherDomains                   []string
 	Source                         string // what created it: seed, lead …
 }
 
 const insertCompany = `
-	insert into companies (workspace_id, name, industry, country, stage, source)
-	values ($1, $2, nullif($3, ''), nullif($4, ''), nullif($5, ''), $6)
+	insert into companies (workspace_id, name, name_key, industry, country, stage, source)
+	values ($1, $2, $3, nullif($4, ''), nullif($5, ''), nullif($6, ''), $7)
 	returning company_id`
 
 const updateCompany = `
-	update companies set name = $3, industry = nullif($4, ''), country = nullif($5, ''), stage = nullif($6, '')
+	update companies set name = $3, name_key = $4, industry = nullif($5, ''), country = nullif($6, ''), stage = nullif($7, '')
 	where workspace_id = $1 and company_id = $2`
 
 const deleteOtherDomains = `
@@ -36,10 +35,10 @@ const insertDomain = `
 // makes its domains these. ErrExists says that another company has a domain.
 func (s *Scope) SaveCompany(ctx context.Context, id int64, c Company) (int64, error) {
 	if id == 0 {
-		if err := s.get(ctx, &id, insertCompany, c.Name, c.Industry, c.Country, c.Stage, c.Source); err != nil {
+		if err := s.get(ctx, &id, insertCompany, c.Name, c.NameKey, c.Industry, c.Country, c.Stage, c.Source); err != nil {
 			return 0, err
 		}
-	} else if _, err := s.exec(ctx, updateCompany, id, c.Name, c.Industry, c.Country, c.Stage); err != nil {
+	} else if _, err := s.exec(ctx, updateCompany, id, c.Name, c.NameKey, c.Industry, c.Country, c.Stage); err != nil {
 		return 0, err
 	}
 	domains := c.OtherDomains

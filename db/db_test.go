@@ -44,7 +44,7 @@ func TestSeveralProcessesMayMigrateAtOnce(t *testing.T) {
 		})
 	}
 	parallel.Wait()
-	if n := dbtest.Query[int](t, address, `select count(*) from goose_db_version where version_id > 0`); n != 9 {
+	if n := dbtest.Query[int](t, address, `select count(*) from goose_db_version where version_id > 0`); n != 12 {
 		t.Errorf("%d migrations are noted, want each once", n)
 	}
 }

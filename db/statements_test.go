@@ -38,10 +38,13 @@ var ofNoWorkspace = map[string]string{
 	"identifyVisitor":       "its argument is the workspace, $1",
 	"rebuildSignalFacts":    "its argument is the workspace, $1",
 	"lockGate":              "the gate is found by the workspace, $1",
+	"dropExpiredTokens":     "expired tokens of all workspaces",
+	"lockIdentity":          "the workspace, $1, is part of what is locked",
 }
 
 // bySomethingElse are those that find the workspace by a key of another kind.
-var bySomethingElse = []string{"admitCredential", "workspaceBySlug", "allWorkspaces", "unprocessedWorkspaces"}
+var bySomethingElse = []string{"admitCredential", "workspaceBySlug", "allWorkspaces", "unprocessedWorkspaces",
+	"siteByKey", "emailLink", "formByKey", "meetingFormByKey"}
 
 // statements reads every SQL constant of the package from its source.
 func statements(t *testing.T) map[string]string {

@@ -23,6 +23,7 @@ func jobs(d *db.DB, refusals *event.Refusals) []work.Job {
 		}},
 		{Name: "refusals", Every: time.Second, Do: refusals.Write},
 		{Name: "expired events", Every: time.Minute, Do: d.DropExpiredEvents},
+		{Name: "expired tokens", Every: 10 * time.Minute, Do: d.DropExpiredTokens},
 		{Name: "event partitions", Every: time.Hour, Do: func(ctx context.Context) error {
 			return d.EnsureEventPartitions(ctx, partitionDays)
 		}},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"runtime"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/inletdev/inlet/impl/docs"
 	"github.com/inletdev/inlet/impl/event"
 	"github.com/inletdev/inlet/impl/page"
+	"github.com/inletdev/inlet/impl/visitor"
 	"github.com/inletdev/inlet/impl/work"
 )
 
@@ -39,10 +41,20 @@ type Server struct {
 	stopJobs func()
 }
 
+// Config says how a server is reached.
+type Config struct {
+	PublicURL  string         // the API's base address as clients see it
+	Proxies    []netip.Prefix // networks whose X-Forwarded-For is believed
+	OwnMetrics bool           // metrics have a listener of their own, and are not among the routes
+}
+
 // NewServer builds the server and starts its background work. Close ends it.
-// Metrics are among its routes unless they have a listener of their own.
-func NewServer(ctx context.Context, d *db.DB, log *slog.Logger, ownMetrics bool) (*Server, error) {
+func NewServer(ctx context.Context, d *db.DB, log *slog.Logger, c Config) (*Server, error) {
 	cursorKey, err := d.Secret(ctx, "cursors")
+	if err != nil {
+		return nil, err
+	}
+	linkKey, err := d.Secret(ctx, "links")
 	if err != nil {
 		return nil, err
 	}
@@ -60,14 +72,18 @@ func NewServer(ctx context.Context, d *db.DB, log *slog.Logger, ownMetrics bool)
 	}
 
 	mux := http.NewServeMux()
-	edge, err := api.New(mux, d, s.recorder, s.refusals, event.NewLists(d, page.NewSigner(cursorKey)), log, registry)
+	edge, err := api.New(mux, api.Parts{
+		DB: d, Recorder: s.recorder, Refusals: s.refusals, Lists: event.NewLists(d, page.NewSigner(cursorKey)),
+		Identifier: visitor.NewIdentifier(d, linkKey), Log: log, Metrics: registry,
+		PublicURL: c.PublicURL, Proxies: c.Proxies,
+	})
 	if err != nil {
 		return nil, err
 	}
 	docs.Mount(mux)
 	mux.HandleFunc("GET /livez", live)
 	mux.HandleFunc("GET /readyz", ready(d))
-	if !ownMetrics {
+	if !c.OwnMetrics {
 		mux.Handle("GET /metrics", s.metrics)
 	}
 	s.http = &http.Server{

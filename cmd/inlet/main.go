@@ -16,6 +16,11 @@ var commands struct {
 	Workspace workspaceCmd `cmd:"" help:"Create, list, show and change workspaces."`
 	EventType eventTypeCmd `cmd:"" help:"List the event names of a workspace, rename, archive or block them."`
 	Refusals  refusalsCmd  `cmd:"" help:"Show which events of a workspace were refused, and why."`
+	Site      siteCmd      `cmd:"" help:"Create sites, list them, change their origins, and rotate their secrets."`
+	Form      formCmd      `cmd:"" help:"Create forms to embed, and list them."`
+	Meeting   meetingCmd   `cmd:"" help:"Create meeting forms, set their hours, and list them and what is booked."`
+	Identify  identifyCmd  `cmd:"" name:"identify-token" help:"Sign identify tokens, to test an integration with."`
+	Link      linkCmd      `cmd:"" help:"Make links for e-mails, by which visitors are recognised."`
 	Key       keyCmd       `cmd:"" help:"Create, list and revoke API keys."`
 }
 

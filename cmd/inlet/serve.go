@@ -51,7 +51,9 @@ func (c *serveCmd) serve(ctx context.Context, log *slog.Logger, d *db.DB) error 
 	if err != nil {
 		return err
 	}
-	server, err := impl.NewServer(ctx, d, log, c.MetricsListen != "")
+	server, err := impl.NewServer(ctx, d, log, impl.Config{
+		PublicURL: c.PublicURL, Proxies: c.TrustedProxies, OwnMetrics: c.MetricsListen != "",
+	})
 	if err != nil {
 		return err
 	}

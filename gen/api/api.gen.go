@@ -18,6 +18,21 @@ import (
 	"github.com/oapi-codegen/runtime"
 )
 
+// Defines values for BookingStatus.
+const (
+	Booked BookingStatus = "booked"
+)
+
+// Valid indicates whether the value is a known member of the BookingStatus enum.
+func (e BookingStatus) Valid() bool {
+	switch e {
+	case Booked:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for EventStatusFilter.
 const (
 	Accepted  EventStatusFilter = "accepted"
@@ -66,6 +81,36 @@ func (e MotionStartQueuedStatus) Valid() bool {
 	}
 }
 
+// Defines values for ReceivedStatus.
+const (
+	ReceivedStatusReceived ReceivedStatus = "received"
+)
+
+// Valid indicates whether the value is a known member of the ReceivedStatus enum.
+func (e ReceivedStatus) Valid() bool {
+	switch e {
+	case ReceivedStatusReceived:
+		return true
+	default:
+		return false
+	}
+}
+
+// Booking A slot that was booked.
+type Booking struct {
+	// EndsAt When it ends.
+	EndsAt Timestamp `json:"ends_at"`
+
+	// StartsAt When the meeting begins.
+	StartsAt Timestamp `json:"starts_at"`
+
+	// Status Always `booked`.
+	Status BookingStatus `json:"status"`
+}
+
+// BookingStatus Always `booked`.
+type BookingStatus string
+
 // CompanyByDomain A company by any domain it is known by.
 type CompanyByDomain struct {
 	// Domain A domain such as globex.com. Scheme, path, port, leading www. and letter case do not matter, and a subdomain
@@ -100,6 +145,9 @@ type ContactByID struct {
 type ContactReference struct {
 	union json.RawMessage
 }
+
+// Day A day, as YYYY-MM-DD.
+type Day = string
 
 // Error What went wrong. Match on `error`.
 type Error struct {
@@ -334,8 +382,89 @@ type EventTypePage struct {
 	Total Total `json:"total"`
 }
 
+// Form A form that is embedded in a page.
+type Form struct {
+	// Fields What it asks for, in order.
+	Fields FormFields `json:"fields"`
+
+	// Name Its heading.
+	Name string `json:"name"`
+
+	// PublicKey What a page knows it by.
+	PublicKey string `json:"public_key"`
+}
+
+// FormField One field of a form.
+type FormField struct {
+	// Label What people see.
+	Label string `json:"label"`
+
+	// MaxLength Characters it takes at most.
+	MaxLength int32 `json:"max_length"`
+
+	// Name What a submission calls it.
+	Name string `json:"name"`
+
+	// Required A submission without it is refused.
+	Required bool `json:"required"`
+
+	// Type What kind of text it takes.
+	Type string `json:"type"`
+}
+
+// FormFields What a form asks for, in order.
+type FormFields = []FormField
+
+// FormSubmission A form as it was filled in.
+type FormSubmission struct {
+	// Fields What was filled in, by the names of the form's fields.
+	Fields FormValues `json:"fields"`
+
+	// PageUrl The page that the form stands in; kept with the lead.
+	PageUrl *string `json:"page_url,omitempty"`
+
+	// Trap A field that people do not see. What fills it in is a program, and is not recorded.
+	Trap *string `json:"trap,omitempty"`
+
+	// VisitorId The visitor, where the tracker knows one.
+	VisitorId *VisitorID `json:"visitor_id,omitempty"`
+}
+
+// FormValue Text of one field; null and blank text count as absent.
+type FormValue = string
+
+// FormValues What was filled in, by the names of the fields.
+type FormValues map[string]*FormValue
+
 // ID Identifier of a record of the workspace.
 type ID = int64
+
+// Identify Who a visitor says to be.
+type Identify struct {
+	// Company Name of the company, for one that the token adds.
+	Company nullable.Nullable[LeadText] `json:"company,omitempty"`
+
+	// Email A claim, which identifies nobody.
+	Email *string `json:"email,omitempty"`
+
+	// FirstName First name, for a person whom the token adds.
+	FirstName nullable.Nullable[LeadText] `json:"first_name,omitempty"`
+
+	// LastName Last name, for a person whom the token adds.
+	LastName nullable.Nullable[LeadText] `json:"last_name,omitempty"`
+
+	// Link What the link of an e-mail brought along.
+	Link *string `json:"link,omitempty"`
+
+	// Site The site key.
+	Site string `json:"site"`
+
+	// Token A token that your server signed.
+	Token *string `json:"token,omitempty"`
+
+	// VisitorId The visitor, as `getVisitorId()` gives it.
+	VisitorId VisitorID `json:"visitor_id"`
+}
 
 // Lead What became of a lead.
 type Lead struct {
@@ -358,13 +487,14 @@ type Lead struct {
 	Status string `json:"status"`
 }
 
-// LeadCompany The person's company. Wins over the flat spellings.
+// LeadCompany The person's company. Wins over the flat spellings. Fields that are not listed are kept with the lead.
 type LeadCompany struct {
 	// Domain A domain such as globex.com.
 	Domain nullable.Nullable[LeadText] `json:"domain,omitempty"`
 
 	// Name Name of the company.
-	Name nullable.Nullable[LeadText] `json:"name,omitempty"`
+	Name                 nullable.Nullable[LeadText] `json:"name,omitempty"`
+	AdditionalProperties map[string]interface{}      `json:"-"`
 }
 
 // LeadInput A person who showed interest. At least `email` or `name` is needed. Fields that are not listed are kept with the lead.
@@ -422,7 +552,7 @@ type LeadInput struct {
 // LeadText Text of a lead, without U+0000; null and blank text count as absent.
 type LeadText = string
 
-// LeadUTM Where the person came from. Wins over the flat spellings.
+// LeadUTM Where the person came from. Wins over the flat spellings. Fields that are not listed are kept with the lead.
 type LeadUTM struct {
 	// Campaign Campaign name.
 	Campaign nullable.Nullable[LeadText] `json:"campaign,omitempty"`
@@ -431,7 +561,65 @@ type LeadUTM struct {
 	Medium nullable.Nullable[LeadText] `json:"medium,omitempty"`
 
 	// Source Campaign source, such as newsletter.
-	Source nullable.Nullable[LeadText] `json:"source,omitempty"`
+	Source               nullable.Nullable[LeadText] `json:"source,omitempty"`
+	AdditionalProperties map[string]interface{}      `json:"-"`
+}
+
+// MeetingBooking A slot and who wants it.
+type MeetingBooking struct {
+	// Fields What was filled in, by the names of the form's fields.
+	Fields FormValues `json:"fields"`
+
+	// PageUrl The page that the form stands in; kept with the lead.
+	PageUrl *string `json:"page_url,omitempty"`
+
+	// StartsAt When the slot begins, as the list of free slots gives it; RFC 3339 with any offset.
+	StartsAt string `json:"starts_at"`
+
+	// TimeZone Where the person is, kept for the host.
+	TimeZone *TimeZone `json:"time_zone,omitempty"`
+
+	// Trap A field that people do not see. What fills it in is a program, and books nothing.
+	Trap *string `json:"trap,omitempty"`
+
+	// VisitorId The visitor, where the tracker knows one.
+	VisitorId *VisitorID `json:"visitor_id,omitempty"`
+}
+
+// MeetingForm A form by which people book a meeting.
+type MeetingForm struct {
+	// Fields What it asks for beside the slot, in order.
+	Fields FormFields `json:"fields"`
+
+	// Minutes How long the meeting takes.
+	Minutes int32 `json:"minutes"`
+
+	// Name Its heading.
+	Name string `json:"name"`
+
+	// PublicKey What a page knows it by.
+	PublicKey string `json:"public_key"`
+
+	// TimeZone Where its host is.
+	TimeZone TimeZone `json:"time_zone"`
+}
+
+// MeetingSlot A time at which a meeting can be booked.
+type MeetingSlot struct {
+	// EndsAt When it ends.
+	EndsAt Timestamp `json:"ends_at"`
+
+	// StartsAt When it begins.
+	StartsAt Timestamp `json:"starts_at"`
+}
+
+// MeetingSlots Free slots, in order.
+type MeetingSlots struct {
+	// Slots The slots that are free now.
+	Slots []MeetingSlot `json:"slots"`
+
+	// TimeZone Whose days were asked for.
+	TimeZone TimeZone `json:"time_zone"`
 }
 
 // MotionStart Who enters a motion.
@@ -514,17 +702,32 @@ type PropertyValue struct {
 	union json.RawMessage
 }
 
+// Received That something was received, and nothing else.
+type Received struct {
+	// Status Always `received`.
+	Status ReceivedStatus `json:"status"`
+}
+
+// ReceivedStatus Always `received`.
+type ReceivedStatus string
+
 // RequestID Identifier of a request.
 type RequestID = string
 
 // Scope What a key may do, named `<area>.<action>`.
 type Scope = string
 
+// TimeZone A time zone by its IANA name, such as Europe/Berlin.
+type TimeZone = string
+
 // Timestamp RFC 3339 time in UTC, with three decimals.
 type Timestamp = string
 
 // Total Exactly how many rows match the filters, on all pages together.
 type Total = int64
+
+// VisitorID A browser, as the tracker knows it.
+type VisitorID = string
 
 // VisitorReference A visitor of one of your sites.
 type VisitorReference struct {
@@ -538,8 +741,14 @@ type Cursor = string
 // EventIdempotencyKey defines model for EventIdempotencyKey.
 type EventIdempotencyKey = string
 
+// FormKey defines model for FormKey.
+type FormKey = string
+
 // LeadIdempotencyKey defines model for LeadIdempotencyKey.
 type LeadIdempotencyKey = string
+
+// MeetingFormKey defines model for MeetingFormKey.
+type MeetingFormKey = string
 
 // BatchTooLarge What an event operation decided against.
 type BatchTooLarge = EventError
@@ -549,6 +758,9 @@ type BodyTooLarge = Error
 
 // DuplicateRequest What went wrong. Match on `error`.
 type DuplicateRequest = Error
+
+// EmbedLimited What went wrong. Match on `error`.
+type EmbedLimited = Error
 
 // EventInternalError What an event operation decided against.
 type EventInternalError = EventError
@@ -571,8 +783,14 @@ type EventsUnavailable = EventError
 // Forbidden What went wrong. Match on `error`.
 type Forbidden = Error
 
+// FormNotFound What went wrong. Match on `error`.
+type FormNotFound = Error
+
 // IngestFailed What went wrong. Match on `error`.
 type IngestFailed = Error
+
+// InternalError What went wrong. Match on `error`.
+type InternalError = Error
 
 // InvalidApiKey What went wrong. Match on `error`.
 type InvalidApiKey = Error
@@ -582,6 +800,9 @@ type InvalidBatch = EventError
 
 // InvalidBody What an event operation decided against.
 type InvalidBody = EventError
+
+// InvalidEmbedRequest What went wrong. Match on `error`.
+type InvalidEmbedRequest = Error
 
 // InvalidLead What went wrong. Match on `error`.
 type InvalidLead = Error
@@ -604,11 +825,20 @@ type MotionStartNotFound = Error
 // NotImplemented What went wrong. Match on `error`.
 type NotImplemented = Error
 
+// OriginNotAllowed What went wrong. Match on `error`.
+type OriginNotAllowed = Error
+
 // RateLimited What went wrong. Match on `error`.
 type RateLimited = Error
 
 // ServiceUnavailable What went wrong. Match on `error`.
 type ServiceUnavailable = Error
+
+// SiteNotFound What went wrong. Match on `error`.
+type SiteNotFound = Error
+
+// SlotUnavailable What went wrong. Match on `error`.
+type SlotUnavailable = Error
 
 // StartFailed What went wrong. Match on `error`.
 type StartFailed = Error
@@ -667,6 +897,18 @@ type CreateLeadParams struct {
 	IdempotencyKey *LeadIdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
+// ListMeetingSlotsParams defines parameters for ListMeetingSlots.
+type ListMeetingSlotsParams struct {
+	// From The first day; today where it is missing.
+	From *Day `form:"from,omitempty" json:"from,omitempty"`
+
+	// To The last day, at most 30 days after the first; 13 days after it where it is missing.
+	To *Day `form:"to,omitempty" json:"to,omitempty"`
+
+	// TimeZone Whose days `from` and `to` are, by its IANA name; the host's where it is missing.
+	TimeZone *TimeZone `form:"time_zone,omitempty" json:"time_zone,omitempty"`
+}
+
 // StartMotionParams defines parameters for StartMotion.
 type StartMotionParams struct {
 	// IdempotencyKey 1 to 100 visible ASCII characters. A repeat with the same key and company answers what the first request
@@ -674,14 +916,106 @@ type StartMotionParams struct {
 	IdempotencyKey string `json:"Idempotency-Key"`
 }
 
+// SubmitFormJSONRequestBody defines body for SubmitForm for application/json ContentType.
+type SubmitFormJSONRequestBody = FormSubmission
+
 // CreateLeadAliasJSONRequestBody defines body for CreateLeadAlias for application/json ContentType.
 type CreateLeadAliasJSONRequestBody = LeadInput
 
 // CreateLeadJSONRequestBody defines body for CreateLead for application/json ContentType.
 type CreateLeadJSONRequestBody = LeadInput
 
+// BookMeetingJSONRequestBody defines body for BookMeeting for application/json ContentType.
+type BookMeetingJSONRequestBody = MeetingBooking
+
 // StartMotionJSONRequestBody defines body for StartMotion for application/json ContentType.
 type StartMotionJSONRequestBody = MotionStart
+
+// IdentifyVisitorJSONRequestBody defines body for IdentifyVisitor for application/json ContentType.
+type IdentifyVisitorJSONRequestBody = Identify
+
+// Getter for additional properties for LeadCompany. Returns the specified
+// element and whether it was found
+func (a LeadCompany) Get(fieldName string) (value interface{}, found bool) {
+	if a.AdditionalProperties != nil {
+		value, found = a.AdditionalProperties[fieldName]
+	}
+	return
+}
+
+// Setter for additional properties for LeadCompany
+func (a *LeadCompany) Set(fieldName string, value interface{}) {
+	if a.AdditionalProperties == nil {
+		a.AdditionalProperties = make(map[string]interface{})
+	}
+	a.AdditionalProperties[fieldName] = value
+}
+
+// Override default JSON handling for LeadCompany to handle AdditionalProperties
+func (a *LeadCompany) UnmarshalJSON(b []byte) error {
+	object := make(map[string]json.RawMessage)
+	err := json.Unmarshal(b, &object)
+	if err != nil {
+		return err
+	}
+
+	if raw, found := object["domain"]; found {
+		err = json.Unmarshal(raw, &a.Domain)
+		if err != nil {
+			return fmt.Errorf("error reading 'domain': %w", err)
+		}
+		delete(object, "domain")
+	}
+
+	if raw, found := object["name"]; found {
+		err = json.Unmarshal(raw, &a.Name)
+		if err != nil {
+			return fmt.Errorf("error reading 'name': %w", err)
+		}
+		delete(object, "name")
+	}
+
+	if len(object) != 0 {
+		a.AdditionalProperties = make(map[string]interface{})
+		for fieldName, fieldBuf := range object {
+			var fieldVal interface{}
+			err := json.Unmarshal(fieldBuf, &fieldVal)
+			if err != nil {
+				return fmt.Errorf("error unmarshaling field %s: %w", fieldName, err)
+			}
+			a.AdditionalProperties[fieldName] = fieldVal
+		}
+	}
+	return nil
+}
+
+// Override default JSON handling for LeadCompany to handle AdditionalProperties
+func (a LeadCompany) MarshalJSON() ([]byte, error) {
+	var err error
+	object := make(map[string]json.RawMessage)
+
+	if a.Domain != nil {
+		object["domain"], err = json.Marshal(a.Domain)
+		if err != nil {
+			return nil, fmt.Errorf("error marshaling 'domain': %w", err)
+		}
+	}
+
+	if a.Name != nil {
+		object["name"], err = json.Marshal(a.Name)
+		if err != nil {
+			return nil, fmt.Errorf("error marshaling 'name': %w", err)
+		}
+	}
+
+	for fieldName, field := range a.AdditionalProperties {
+		object[fieldName], err = json.Marshal(field)
+		if err != nil {
+			return nil, fmt.Errorf("error marshaling '%s': %w", fieldName, err)
+		}
+	}
+	return json.Marshal(object)
+}
 
 // Getter for additional properties for LeadInput. Returns the specified
 // element and whether it was found
@@ -964,6 +1298,104 @@ func (a LeadInput) MarshalJSON() ([]byte, error) {
 		object["utm_source"], err = json.Marshal(a.UtmSource)
 		if err != nil {
 			return nil, fmt.Errorf("error marshaling 'utm_source': %w", err)
+		}
+	}
+
+	for fieldName, field := range a.AdditionalProperties {
+		object[fieldName], err = json.Marshal(field)
+		if err != nil {
+			return nil, fmt.Errorf("error marshaling '%s': %w", fieldName, err)
+		}
+	}
+	return json.Marshal(object)
+}
+
+// Getter for additional properties for LeadUTM. Returns the specified
+// element and whether it was found
+func (a LeadUTM) Get(fieldName string) (value interface{}, found bool) {
+	if a.AdditionalProperties != nil {
+		value, found = a.AdditionalProperties[fieldName]
+	}
+	return
+}
+
+// Setter for additional properties for LeadUTM
+func (a *LeadUTM) Set(fieldName string, value interface{}) {
+	if a.AdditionalProperties == nil {
+		a.AdditionalProperties = make(map[string]interface{})
+	}
+	a.AdditionalProperties[fieldName] = value
+}
+
+// Override default JSON handling for LeadUTM to handle AdditionalProperties
+func (a *LeadUTM) UnmarshalJSON(b []byte) error {
+	object := make(map[string]json.RawMessage)
+	err := json.Unmarshal(b, &object)
+	if err != nil {
+		return err
+	}
+
+	if raw, found := object["campaign"]; found {
+		err = json.Unmarshal(raw, &a.Campaign)
+		if err != nil {
+			return fmt.Errorf("error reading 'campaign': %w", err)
+		}
+		delete(object, "campaign")
+	}
+
+	if raw, found := object["medium"]; found {
+		err = json.Unmarshal(raw, &a.Medium)
+		if err != nil {
+			return fmt.Errorf("error reading 'medium': %w", err)
+		}
+		delete(object, "medium")
+	}
+
+	if raw, found := object["source"]; found {
+		err = json.Unmarshal(raw, &a.Source)
+		if err != nil {
+			return fmt.Errorf("error reading 'source': %w", err)
+		}
+		delete(object, "source")
+	}
+
+	if len(object) != 0 {
+		a.AdditionalProperties = make(map[string]interface{})
+		for fieldName, fieldBuf := range object {
+			var fieldVal interface{}
+			err := json.Unmarshal(fieldBuf, &fieldVal)
+			if err != nil {
+				return fmt.Errorf("error unmarshaling field %s: %w", fieldName, err)
+			}
+			a.AdditionalProperties[fieldName] = fieldVal
+		}
+	}
+	return nil
+}
+
+// Override default JSON handling for LeadUTM to handle AdditionalProperties
+func (a LeadUTM) MarshalJSON() ([]byte, error) {
+	var err error
+	object := make(map[string]json.RawMessage)
+
+	if a.Campaign != nil {
+		object["campaign"], err = json.Marshal(a.Campaign)
+		if err != nil {
+			return nil, fmt.Errorf("error marshaling 'campaign': %w", err)
+		}
+	}
+
+	if a.Medium != nil {
+		object["medium"], err = json.Marshal(a.Medium)
+		if err != nil {
+			return nil, fmt.Errorf("error marshaling 'medium': %w", err)
+		}
+	}
+
+	if a.Source != nil {
+		object["source"], err = json.Marshal(a.Source)
+		if err != nil {
+			return nil, fmt.Errorf("error marshaling 'source': %w", err)
 		}
 	}
 
@@ -1264,15 +1696,33 @@ type ServerInterface interface {
 	// CreateEventBatch Record a batch of events
 	// (POST /api/v1/events/batch)
 	CreateEventBatch(w http.ResponseWriter, r *http.Request, params CreateEventBatchParams)
+	// GetForm Read a form
+	// (GET /api/v1/forms/{publicKey})
+	GetForm(w http.ResponseWriter, r *http.Request, publicKey FormKey)
+	// SubmitForm Submit a form
+	// (POST /api/v1/forms/{publicKey})
+	SubmitForm(w http.ResponseWriter, r *http.Request, publicKey FormKey)
 	// CreateLeadAlias Create a lead (older path)
 	// (POST /api/v1/lead)
 	CreateLeadAlias(w http.ResponseWriter, r *http.Request, params CreateLeadAliasParams)
 	// CreateLead Create a lead
 	// (POST /api/v1/leads)
 	CreateLead(w http.ResponseWriter, r *http.Request, params CreateLeadParams)
+	// GetMeetingForm Read a meeting form
+	// (GET /api/v1/meeting-forms/{publicKey})
+	GetMeetingForm(w http.ResponseWriter, r *http.Request, publicKey MeetingFormKey)
+	// BookMeeting Book a meeting
+	// (POST /api/v1/meeting-forms/{publicKey})
+	BookMeeting(w http.ResponseWriter, r *http.Request, publicKey MeetingFormKey)
+	// ListMeetingSlots List free slots
+	// (GET /api/v1/meeting-forms/{publicKey}/slots)
+	ListMeetingSlots(w http.ResponseWriter, r *http.Request, publicKey MeetingFormKey, params ListMeetingSlotsParams)
 	// StartMotion Start a motion for a company
 	// (POST /api/v1/motions/{id}/start)
 	StartMotion(w http.ResponseWriter, r *http.Request, id ID, params StartMotionParams)
+	// IdentifyVisitor Say who a visitor is
+	// (POST /api/v1/visitors/identify)
+	IdentifyVisitor(w http.ResponseWriter, r *http.Request)
 }
 
 // ServerInterfaceWrapper converts contexts to parameters.
@@ -1484,6 +1934,58 @@ func (siw *ServerInterfaceWrapper) CreateEventBatch(w http.ResponseWriter, r *ht
 	handler.ServeHTTP(w, r)
 }
 
+// GetForm operation middleware
+func (siw *ServerInterfaceWrapper) GetForm(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "publicKey" -------------
+	var publicKey FormKey
+
+	err = runtime.BindStyledParameterWithOptions("simple", "publicKey", r.PathValue("publicKey"), &publicKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "publicKey", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.GetForm(w, r, publicKey)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// SubmitForm operation middleware
+func (siw *ServerInterfaceWrapper) SubmitForm(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "publicKey" -------------
+	var publicKey FormKey
+
+	err = runtime.BindStyledParameterWithOptions("simple", "publicKey", r.PathValue("publicKey"), &publicKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "publicKey", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.SubmitForm(w, r, publicKey)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // CreateLeadAlias operation middleware
 func (siw *ServerInterfaceWrapper) CreateLeadAlias(w http.ResponseWriter, r *http.Request) {
 
@@ -1566,6 +2068,126 @@ func (siw *ServerInterfaceWrapper) CreateLead(w http.ResponseWriter, r *http.Req
 	handler.ServeHTTP(w, r)
 }
 
+// GetMeetingForm operation middleware
+func (siw *ServerInterfaceWrapper) GetMeetingForm(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "publicKey" -------------
+	var publicKey MeetingFormKey
+
+	err = runtime.BindStyledParameterWithOptions("simple", "publicKey", r.PathValue("publicKey"), &publicKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "publicKey", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.GetMeetingForm(w, r, publicKey)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// BookMeeting operation middleware
+func (siw *ServerInterfaceWrapper) BookMeeting(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "publicKey" -------------
+	var publicKey MeetingFormKey
+
+	err = runtime.BindStyledParameterWithOptions("simple", "publicKey", r.PathValue("publicKey"), &publicKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "publicKey", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.BookMeeting(w, r, publicKey)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ListMeetingSlots operation middleware
+func (siw *ServerInterfaceWrapper) ListMeetingSlots(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "publicKey" -------------
+	var publicKey MeetingFormKey
+
+	err = runtime.BindStyledParameterWithOptions("simple", "publicKey", r.PathValue("publicKey"), &publicKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "publicKey", Err: err})
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListMeetingSlotsParams
+
+	// ------------- Optional query parameter "from" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "from", r.URL.Query(), &params.From, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "from"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "from", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "to" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "to", r.URL.Query(), &params.To, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "to"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "to", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "time_zone" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "time_zone", r.URL.Query(), &params.TimeZone, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "time_zone"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "time_zone", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListMeetingSlots(w, r, publicKey, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // StartMotion operation middleware
 func (siw *ServerInterfaceWrapper) StartMotion(w http.ResponseWriter, r *http.Request) {
 
@@ -1611,6 +2233,20 @@ func (siw *ServerInterfaceWrapper) StartMotion(w http.ResponseWriter, r *http.Re
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.StartMotion(w, r, id, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// IdentifyVisitor operation middleware
+func (siw *ServerInterfaceWrapper) IdentifyVisitor(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.IdentifyVisitor(w, r)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -1744,9 +2380,15 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/events", wrapper.ListEvents)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/events", wrapper.CreateEvent)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/events/batch", wrapper.CreateEventBatch)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/forms/{publicKey}", wrapper.GetForm)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/forms/{publicKey}", wrapper.SubmitForm)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/lead", wrapper.CreateLeadAlias)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/leads", wrapper.CreateLead)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/meeting-forms/{publicKey}", wrapper.GetMeetingForm)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/meeting-forms/{publicKey}", wrapper.BookMeeting)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/meeting-forms/{publicKey}/slots", wrapper.ListMeetingSlots)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/motions/{id}/start", wrapper.StartMotion)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/visitors/identify", wrapper.IdentifyVisitor)
 
 	return m
 }
@@ -1756,6 +2398,8 @@ type BatchTooLargeJSONResponse EventError
 type BodyTooLargeJSONResponse Error
 
 type DuplicateRequestJSONResponse Error
+
+type EmbedLimitedJSONResponse Error
 
 type EventInternalErrorJSONResponse EventError
 
@@ -1779,13 +2423,19 @@ type EventsUnavailableJSONResponse EventError
 
 type ForbiddenJSONResponse Error
 
+type FormNotFoundJSONResponse Error
+
 type IngestFailedJSONResponse Error
+
+type InternalErrorJSONResponse Error
 
 type InvalidApiKeyJSONResponse Error
 
 type InvalidBatchJSONResponse EventError
 
 type InvalidBodyJSONResponse EventError
+
+type InvalidEmbedRequestJSONResponse Error
 
 type InvalidLeadJSONResponse Error
 
@@ -1801,9 +2451,15 @@ type MotionStartNotFoundJSONResponse Error
 
 type NotImplementedJSONResponse Error
 
+type OriginNotAllowedJSONResponse Error
+
 type RateLimitedJSONResponse Error
 
 type ServiceUnavailableJSONResponse Error
+
+type SiteNotFoundJSONResponse Error
+
+type SlotUnavailableJSONResponse Error
 
 type StartFailedJSONResponse Error
 
@@ -2309,6 +2965,237 @@ func (response CreateEventBatch503JSONResponse) VisitCreateEventBatchResponse(w 
 	return err
 }
 
+type GetFormRequestObject struct {
+	PublicKey FormKey `json:"publicKey"`
+}
+
+type GetFormResponseObject interface {
+	VisitGetFormResponse(w http.ResponseWriter) error
+}
+
+type GetForm200JSONResponse Form
+
+func (response GetForm200JSONResponse) VisitGetFormResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetForm403JSONResponse struct{ OriginNotAllowedJSONResponse }
+
+func (response GetForm403JSONResponse) VisitGetFormResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(403)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetForm404JSONResponse struct{ FormNotFoundJSONResponse }
+
+func (response GetForm404JSONResponse) VisitGetFormResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(404)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetForm429JSONResponse struct{ EmbedLimitedJSONResponse }
+
+func (response GetForm429JSONResponse) VisitGetFormResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(429)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetForm500JSONResponse struct{ InternalErrorJSONResponse }
+
+func (response GetForm500JSONResponse) VisitGetFormResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(500)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetForm503JSONResponse struct{ ServiceUnavailableJSONResponse }
+
+func (response GetForm503JSONResponse) VisitGetFormResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(503)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type SubmitFormRequestObject struct {
+	PublicKey FormKey `json:"publicKey"`
+	Body      *SubmitFormJSONRequestBody
+}
+
+type SubmitFormResponseObject interface {
+	VisitSubmitFormResponse(w http.ResponseWriter) error
+}
+
+type SubmitForm201JSONResponse Received
+
+func (response SubmitForm201JSONResponse) VisitSubmitFormResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(201)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type SubmitForm400JSONResponse struct {
+	InvalidEmbedRequestJSONResponse
+}
+
+func (response SubmitForm400JSONResponse) VisitSubmitFormResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(400)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type SubmitForm403JSONResponse struct{ OriginNotAllowedJSONResponse }
+
+func (response SubmitForm403JSONResponse) VisitSubmitFormResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(403)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type SubmitForm404JSONResponse struct{ FormNotFoundJSONResponse }
+
+func (response SubmitForm404JSONResponse) VisitSubmitFormResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(404)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type SubmitForm413JSONResponse struct{ BodyTooLargeJSONResponse }
+
+func (response SubmitForm413JSONResponse) VisitSubmitFormResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(413)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type SubmitForm415JSONResponse struct {
+	UnsupportedMediaTypeJSONResponse
+}
+
+func (response SubmitForm415JSONResponse) VisitSubmitFormResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(415)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type SubmitForm429JSONResponse struct{ EmbedLimitedJSONResponse }
+
+func (response SubmitForm429JSONResponse) VisitSubmitFormResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(429)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type SubmitForm500JSONResponse struct{ InternalErrorJSONResponse }
+
+func (response SubmitForm500JSONResponse) VisitSubmitFormResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(500)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type SubmitForm503JSONResponse struct{ ServiceUnavailableJSONResponse }
+
+func (response SubmitForm503JSONResponse) VisitSubmitFormResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(503)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type CreateLeadAliasRequestObject struct {
 	Params CreateLeadAliasParams
 	Body   *CreateLeadAliasJSONRequestBody
@@ -2442,20 +3329,6 @@ func (response CreateLeadAlias500JSONResponse) VisitCreateLeadAliasResponse(w ht
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(500)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type CreateLeadAlias501JSONResponse struct{ NotImplementedJSONResponse }
-
-func (response CreateLeadAlias501JSONResponse) VisitCreateLeadAliasResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(501)
 	_, err := buf.WriteTo(w)
 	return err
 }
@@ -2611,23 +3484,363 @@ func (response CreateLead500JSONResponse) VisitCreateLeadResponse(w http.Respons
 	return err
 }
 
-type CreateLead501JSONResponse struct{ NotImplementedJSONResponse }
+type CreateLead503JSONResponse struct{ ServiceUnavailableJSONResponse }
 
-func (response CreateLead501JSONResponse) VisitCreateLeadResponse(w http.ResponseWriter) error {
+func (response CreateLead503JSONResponse) VisitCreateLeadResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response); err != nil {
 		return err
 	}
 	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(501)
+	w.WriteHeader(503)
 	_, err := buf.WriteTo(w)
 	return err
 }
 
-type CreateLead503JSONResponse struct{ ServiceUnavailableJSONResponse }
+type GetMeetingFormRequestObject struct {
+	PublicKey MeetingFormKey `json:"publicKey"`
+}
 
-func (response CreateLead503JSONResponse) VisitCreateLeadResponse(w http.ResponseWriter) error {
+type GetMeetingFormResponseObject interface {
+	VisitGetMeetingFormResponse(w http.ResponseWriter) error
+}
+
+type GetMeetingForm200JSONResponse MeetingForm
+
+func (response GetMeetingForm200JSONResponse) VisitGetMeetingFormResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetMeetingForm403JSONResponse struct{ OriginNotAllowedJSONResponse }
+
+func (response GetMeetingForm403JSONResponse) VisitGetMeetingFormResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(403)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetMeetingForm404JSONResponse struct{ FormNotFoundJSONResponse }
+
+func (response GetMeetingForm404JSONResponse) VisitGetMeetingFormResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(404)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetMeetingForm429JSONResponse struct{ EmbedLimitedJSONResponse }
+
+func (response GetMeetingForm429JSONResponse) VisitGetMeetingFormResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(429)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetMeetingForm500JSONResponse struct{ InternalErrorJSONResponse }
+
+func (response GetMeetingForm500JSONResponse) VisitGetMeetingFormResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(500)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetMeetingForm503JSONResponse struct{ ServiceUnavailableJSONResponse }
+
+func (response GetMeetingForm503JSONResponse) VisitGetMeetingFormResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(503)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type BookMeetingRequestObject struct {
+	PublicKey MeetingFormKey `json:"publicKey"`
+	Body      *BookMeetingJSONRequestBody
+}
+
+type BookMeetingResponseObject interface {
+	VisitBookMeetingResponse(w http.ResponseWriter) error
+}
+
+type BookMeeting201JSONResponse Booking
+
+func (response BookMeeting201JSONResponse) VisitBookMeetingResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(201)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type BookMeeting400JSONResponse struct {
+	InvalidEmbedRequestJSONResponse
+}
+
+func (response BookMeeting400JSONResponse) VisitBookMeetingResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(400)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type BookMeeting403JSONResponse struct{ OriginNotAllowedJSONResponse }
+
+func (response BookMeeting403JSONResponse) VisitBookMeetingResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(403)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type BookMeeting404JSONResponse struct{ FormNotFoundJSONResponse }
+
+func (response BookMeeting404JSONResponse) VisitBookMeetingResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(404)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type BookMeeting409JSONResponse struct{ SlotUnavailableJSONResponse }
+
+func (response BookMeeting409JSONResponse) VisitBookMeetingResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(409)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type BookMeeting413JSONResponse struct{ BodyTooLargeJSONResponse }
+
+func (response BookMeeting413JSONResponse) VisitBookMeetingResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(413)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type BookMeeting415JSONResponse struct {
+	UnsupportedMediaTypeJSONResponse
+}
+
+func (response BookMeeting415JSONResponse) VisitBookMeetingResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(415)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type BookMeeting429JSONResponse struct{ EmbedLimitedJSONResponse }
+
+func (response BookMeeting429JSONResponse) VisitBookMeetingResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(429)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type BookMeeting500JSONResponse struct{ InternalErrorJSONResponse }
+
+func (response BookMeeting500JSONResponse) VisitBookMeetingResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(500)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type BookMeeting503JSONResponse struct{ ServiceUnavailableJSONResponse }
+
+func (response BookMeeting503JSONResponse) VisitBookMeetingResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(503)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListMeetingSlotsRequestObject struct {
+	PublicKey MeetingFormKey `json:"publicKey"`
+	Params    ListMeetingSlotsParams
+}
+
+type ListMeetingSlotsResponseObject interface {
+	VisitListMeetingSlotsResponse(w http.ResponseWriter) error
+}
+
+type ListMeetingSlots200JSONResponse MeetingSlots
+
+func (response ListMeetingSlots200JSONResponse) VisitListMeetingSlotsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListMeetingSlots400JSONResponse struct {
+	InvalidEmbedRequestJSONResponse
+}
+
+func (response ListMeetingSlots400JSONResponse) VisitListMeetingSlotsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(400)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListMeetingSlots403JSONResponse struct{ OriginNotAllowedJSONResponse }
+
+func (response ListMeetingSlots403JSONResponse) VisitListMeetingSlotsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(403)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListMeetingSlots404JSONResponse struct{ FormNotFoundJSONResponse }
+
+func (response ListMeetingSlots404JSONResponse) VisitListMeetingSlotsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(404)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListMeetingSlots429JSONResponse struct{ EmbedLimitedJSONResponse }
+
+func (response ListMeetingSlots429JSONResponse) VisitListMeetingSlotsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(429)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListMeetingSlots500JSONResponse struct{ InternalErrorJSONResponse }
+
+func (response ListMeetingSlots500JSONResponse) VisitListMeetingSlotsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(500)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListMeetingSlots503JSONResponse struct{ ServiceUnavailableJSONResponse }
+
+func (response ListMeetingSlots503JSONResponse) VisitListMeetingSlotsResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response); err != nil {
@@ -2837,6 +4050,144 @@ func (response StartMotion503JSONResponse) VisitStartMotionResponse(w http.Respo
 	return err
 }
 
+type IdentifyVisitorRequestObject struct {
+	Body *IdentifyVisitorJSONRequestBody
+}
+
+type IdentifyVisitorResponseObject interface {
+	VisitIdentifyVisitorResponse(w http.ResponseWriter) error
+}
+
+type IdentifyVisitor202JSONResponse Received
+
+func (response IdentifyVisitor202JSONResponse) VisitIdentifyVisitorResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(202)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type IdentifyVisitor400JSONResponse struct {
+	InvalidEmbedRequestJSONResponse
+}
+
+func (response IdentifyVisitor400JSONResponse) VisitIdentifyVisitorResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(400)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type IdentifyVisitor403JSONResponse struct{ OriginNotAllowedJSONResponse }
+
+func (response IdentifyVisitor403JSONResponse) VisitIdentifyVisitorResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(403)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type IdentifyVisitor404JSONResponse struct{ SiteNotFoundJSONResponse }
+
+func (response IdentifyVisitor404JSONResponse) VisitIdentifyVisitorResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(404)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type IdentifyVisitor413JSONResponse struct{ BodyTooLargeJSONResponse }
+
+func (response IdentifyVisitor413JSONResponse) VisitIdentifyVisitorResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(413)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type IdentifyVisitor415JSONResponse struct {
+	UnsupportedMediaTypeJSONResponse
+}
+
+func (response IdentifyVisitor415JSONResponse) VisitIdentifyVisitorResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(415)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type IdentifyVisitor429JSONResponse struct{ EmbedLimitedJSONResponse }
+
+func (response IdentifyVisitor429JSONResponse) VisitIdentifyVisitorResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(429)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type IdentifyVisitor500JSONResponse struct{ InternalErrorJSONResponse }
+
+func (response IdentifyVisitor500JSONResponse) VisitIdentifyVisitorResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(500)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type IdentifyVisitor503JSONResponse struct{ ServiceUnavailableJSONResponse }
+
+func (response IdentifyVisitor503JSONResponse) VisitIdentifyVisitorResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(503)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 // StrictServerInterface represents all server handlers.
 type StrictServerInterface interface {
 	// ListEventTypes List event types
@@ -2851,15 +4202,33 @@ type StrictServerInterface interface {
 	// CreateEventBatch Record a batch of events
 	// (POST /api/v1/events/batch)
 	CreateEventBatch(ctx context.Context, request CreateEventBatchRequestObject) (CreateEventBatchResponseObject, error)
+	// GetForm Read a form
+	// (GET /api/v1/forms/{publicKey})
+	GetForm(ctx context.Context, request GetFormRequestObject) (GetFormResponseObject, error)
+	// SubmitForm Submit a form
+	// (POST /api/v1/forms/{publicKey})
+	SubmitForm(ctx context.Context, request SubmitFormRequestObject) (SubmitFormResponseObject, error)
 	// CreateLeadAlias Create a lead (older path)
 	// (POST /api/v1/lead)
 	CreateLeadAlias(ctx context.Context, request CreateLeadAliasRequestObject) (CreateLeadAliasResponseObject, error)
 	// CreateLead Create a lead
 	// (POST /api/v1/leads)
 	CreateLead(ctx context.Context, request CreateLeadRequestObject) (CreateLeadResponseObject, error)
+	// GetMeetingForm Read a meeting form
+	// (GET /api/v1/meeting-forms/{publicKey})
+	GetMeetingForm(ctx context.Context, request GetMeetingFormRequestObject) (GetMeetingFormResponseObject, error)
+	// BookMeeting Book a meeting
+	// (POST /api/v1/meeting-forms/{publicKey})
+	BookMeeting(ctx context.Context, request BookMeetingRequestObject) (BookMeetingResponseObject, error)
+	// ListMeetingSlots List free slots
+	// (GET /api/v1/meeting-forms/{publicKey}/slots)
+	ListMeetingSlots(ctx context.Context, request ListMeetingSlotsRequestObject) (ListMeetingSlotsResponseObject, error)
 	// StartMotion Start a motion for a company
 	// (POST /api/v1/motions/{id}/start)
 	StartMotion(ctx context.Context, request StartMotionRequestObject) (StartMotionResponseObject, error)
+	// IdentifyVisitor Say who a visitor is
+	// (POST /api/v1/visitors/identify)
+	IdentifyVisitor(ctx context.Context, request IdentifyVisitorRequestObject) (IdentifyVisitorResponseObject, error)
 }
 
 type StrictHandlerFunc func(ctx context.Context, w http.ResponseWriter, r *http.Request, request any) (any, error)
@@ -3009,6 +4378,65 @@ func (sh *strictHandler) CreateEventBatch(w http.ResponseWriter, r *http.Request
 	}
 }
 
+// GetForm operation middleware
+func (sh *strictHandler) GetForm(w http.ResponseWriter, r *http.Request, publicKey FormKey) {
+	var request GetFormRequestObject
+
+	request.PublicKey = publicKey
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.GetForm(ctx, request.(GetFormRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetForm")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(GetFormResponseObject); ok {
+		if err := validResponse.VisitGetFormResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// SubmitForm operation middleware
+func (sh *strictHandler) SubmitForm(w http.ResponseWriter, r *http.Request, publicKey FormKey) {
+	var request SubmitFormRequestObject
+
+	request.PublicKey = publicKey
+
+	var body SubmitFormJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.SubmitForm(ctx, request.(SubmitFormRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "SubmitForm")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(SubmitFormResponseObject); ok {
+		if err := validResponse.VisitSubmitFormResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
 // CreateLeadAlias operation middleware
 func (sh *strictHandler) CreateLeadAlias(w http.ResponseWriter, r *http.Request, params CreateLeadAliasParams) {
 	var request CreateLeadAliasRequestObject
@@ -3075,6 +4503,92 @@ func (sh *strictHandler) CreateLead(w http.ResponseWriter, r *http.Request, para
 	}
 }
 
+// GetMeetingForm operation middleware
+func (sh *strictHandler) GetMeetingForm(w http.ResponseWriter, r *http.Request, publicKey MeetingFormKey) {
+	var request GetMeetingFormRequestObject
+
+	request.PublicKey = publicKey
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.GetMeetingForm(ctx, request.(GetMeetingFormRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetMeetingForm")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(GetMeetingFormResponseObject); ok {
+		if err := validResponse.VisitGetMeetingFormResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// BookMeeting operation middleware
+func (sh *strictHandler) BookMeeting(w http.ResponseWriter, r *http.Request, publicKey MeetingFormKey) {
+	var request BookMeetingRequestObject
+
+	request.PublicKey = publicKey
+
+	var body BookMeetingJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.BookMeeting(ctx, request.(BookMeetingRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "BookMeeting")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(BookMeetingResponseObject); ok {
+		if err := validResponse.VisitBookMeetingResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListMeetingSlots operation middleware
+func (sh *strictHandler) ListMeetingSlots(w http.ResponseWriter, r *http.Request, publicKey MeetingFormKey, params ListMeetingSlotsParams) {
+	var request ListMeetingSlotsRequestObject
+
+	request.PublicKey = publicKey
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.ListMeetingSlots(ctx, request.(ListMeetingSlotsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListMeetingSlots")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(ListMeetingSlotsResponseObject); ok {
+		if err := validResponse.VisitListMeetingSlotsResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
 // StartMotion operation middleware
 func (sh *strictHandler) StartMotion(w http.ResponseWriter, r *http.Request, id ID, params StartMotionParams) {
 	var request StartMotionRequestObject
@@ -3102,6 +4616,37 @@ func (sh *strictHandler) StartMotion(w http.ResponseWriter, r *http.Request, id 
 		sh.options.ResponseErrorHandlerFunc(w, r, err)
 	} else if validResponse, ok := response.(StartMotionResponseObject); ok {
 		if err := validResponse.VisitStartMotionResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// IdentifyVisitor operation middleware
+func (sh *strictHandler) IdentifyVisitor(w http.ResponseWriter, r *http.Request) {
+	var request IdentifyVisitorRequestObject
+
+	var body IdentifyVisitorJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.IdentifyVisitor(ctx, request.(IdentifyVisitorRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "IdentifyVisitor")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(IdentifyVisitorResponseObject); ok {
+		if err := validResponse.VisitIdentifyVisitorResponse(w); err != nil {
 			sh.options.ResponseErrorHandlerFunc(w, r, err)
 		}
 	} else if response != nil {

@@ -17,6 +17,21 @@ import (
 	"github.com/oapi-codegen/runtime"
 )
 
+// Defines values for BookingStatus.
+const (
+	Booked BookingStatus = "booked"
+)
+
+// Valid indicates whether the value is a known member of the BookingStatus enum.
+func (e BookingStatus) Valid() bool {
+	switch e {
+	case Booked:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for EventStatusFilter.
 const (
 	Accepted  EventStatusFilter = "accepted"
@@ -65,6 +80,36 @@ func (e MotionStartQueuedStatus) Valid() bool {
 	}
 }
 
+// Defines values for ReceivedStatus.
+const (
+	ReceivedStatusReceived ReceivedStatus = "received"
+)
+
+// Valid indicates whether the value is a known member of the ReceivedStatus enum.
+func (e ReceivedStatus) Valid() bool {
+	switch e {
+	case ReceivedStatusReceived:
+		return true
+	default:
+		return false
+	}
+}
+
+// Booking A slot that was booked.
+type Booking struct {
+	// EndsAt When it ends.
+	EndsAt Timestamp `json:"ends_at"`
+
+	// StartsAt When the meeting begins.
+	StartsAt Timestamp `json:"starts_at"`
+
+	// Status Always `booked`.
+	Status BookingStatus `json:"status"`
+}
+
+// BookingStatus Always `booked`.
+type BookingStatus string
+
 // CompanyByDomain A company by any domain it is known by.
 type CompanyByDomain struct {
 	// Domain A domain such as globex.com. Scheme, path, port, leading www. and letter case do not matter, and a subdomain
@@ -99,6 +144,9 @@ type ContactByID struct {
 type ContactReference struct {
 	union json.RawMessage
 }
+
+// Day A day, as YYYY-MM-DD.
+type Day = string
 
 // Error What went wrong. Match on `error`.
 type Error struct {
@@ -333,8 +381,89 @@ type EventTypePage struct {
 	Total Total `json:"total"`
 }
 
+// Form A form that is embedded in a page.
+type Form struct {
+	// Fields What it asks for, in order.
+	Fields FormFields `json:"fields"`
+
+	// Name Its heading.
+	Name string `json:"name"`
+
+	// PublicKey What a page knows it by.
+	PublicKey string `json:"public_key"`
+}
+
+// FormField One field of a form.
+type FormField struct {
+	// Label What people see.
+	Label string `json:"label"`
+
+	// MaxLength Characters it takes at most.
+	MaxLength int32 `json:"max_length"`
+
+	// Name What a submission calls it.
+	Name string `json:"name"`
+
+	// Required A submission without it is refused.
+	Required bool `json:"required"`
+
+	// Type What kind of text it takes.
+	Type string `json:"type"`
+}
+
+// FormFields What a form asks for, in order.
+type FormFields = []FormField
+
+// FormSubmission A form as it was filled in.
+type FormSubmission struct {
+	// Fields What was filled in, by the names of the form's fields.
+	Fields FormValues `json:"fields"`
+
+	// PageUrl The page that the form stands in; kept with the lead.
+	PageUrl *string `json:"page_url,omitempty"`
+
+	// Trap A field that people do not see. What fills it in is a program, and is not recorded.
+	Trap *string `json:"trap,omitempty"`
+
+	// VisitorId The visitor, where the tracker knows one.
+	VisitorId *VisitorID `json:"visitor_id,omitempty"`
+}
+
+// FormValue Text of one field; null and blank text count as absent.
+type FormValue = string
+
+// FormValues What was filled in, by the names of the fields.
+type FormValues map[string]*FormValue
+
 // ID Identifier of a record of the workspace.
 type ID = int64
+
+// Identify Who a visitor says to be.
+type Identify struct {
+	// Company Name of the company, for one that the token adds.
+	Company nullable.Nullable[LeadText] `json:"company,omitempty"`
+
+	// Email A claim, which identifies nobody.
+	Email *string `json:"email,omitempty"`
+
+	// FirstName First name, for a person whom the token adds.
+	FirstName nullable.Nullable[LeadText] `json:"first_name,omitempty"`
+
+	// LastName Last name, for a person whom the token adds.
+	LastName nullable.Nullable[LeadText] `json:"last_name,omitempty"`
+
+	// Link What the link of an e-mail brought along.
+	Link *string `json:"link,omitempty"`
+
+	// Site The site key.
+	Site string `json:"site"`
+
+	// Token A token that your server signed.
+	Token *string `json:"token,omitempty"`
+
+	// VisitorId The visitor, as `getVisitorId()` gives it.
+	VisitorId VisitorID `json:"visitor_id"`
+}
 
 // Lead What became of a lead.
 type Lead struct {
@@ -357,13 +486,14 @@ type Lead struct {
 	Status string `json:"status"`
 }
 
-// LeadCompany The person's company. Wins over the flat spellings.
+// LeadCompany The person's company. Wins over the flat spellings. Fields that are not listed are kept with the lead.
 type LeadCompany struct {
 	// Domain A domain such as globex.com.
 	Domain nullable.Nullable[LeadText] `json:"domain,omitempty"`
 
 	// Name Name of the company.
-	Name nullable.Nullable[LeadText] `json:"name,omitempty"`
+	Name                 nullable.Nullable[LeadText] `json:"name,omitempty"`
+	AdditionalProperties map[string]interface{}      `json:"-"`
 }
 
 // LeadInput A person who showed interest. At least `email` or `name` is needed. Fields that are not listed are kept with the lead.
@@ -421,7 +551,7 @@ type LeadInput struct {
 // LeadText Text of a lead, without U+0000; null and blank text count as absent.
 type LeadText = string
 
-// LeadUTM Where the person came from. Wins over the flat spellings.
+// LeadUTM Where the person came from. Wins over the flat spellings. Fields that are not listed are kept with the lead.
 type LeadUTM struct {
 	// Campaign Campaign name.
 	Campaign nullable.Nullable[LeadText] `json:"campaign,omitempty"`
@@ -430,7 +560,65 @@ type LeadUTM struct {
 	Medium nullable.Nullable[LeadText] `json:"medium,omitempty"`
 
 	// Source Campaign source, such as newsletter.
-	Source nullable.Nullable[LeadText] `json:"source,omitempty"`
+	Source               nullable.Nullable[LeadText] `json:"source,omitempty"`
+	AdditionalProperties map[string]interface{}      `json:"-"`
+}
+
+// MeetingBooking A slot and who wants it.
+type MeetingBooking struct {
+	// Fields What was filled in, by the names of the form's fields.
+	Fields FormValues `json:"fields"`
+
+	// PageUrl The page that the form stands in; kept with the lead.
+	PageUrl *string `json:"page_url,omitempty"`
+
+	// StartsAt When the slot begins, as the list of free slots gives it; RFC 3339 with any offset.
+	StartsAt string `json:"starts_at"`
+
+	// TimeZone Where the person is, kept for the host.
+	TimeZone *TimeZone `json:"time_zone,omitempty"`
+
+	// Trap A field that people do not see. What fills it in is a program, and books nothing.
+	Trap *string `json:"trap,omitempty"`
+
+	// VisitorId The visitor, where the tracker knows one.
+	VisitorId *VisitorID `json:"visitor_id,omitempty"`
+}
+
+// MeetingForm A form by which people book a meeting.
+type MeetingForm struct {
+	// Fields What it asks for beside the slot, in order.
+	Fields FormFields `json:"fields"`
+
+	// Minutes How long the meeting takes.
+	Minutes int32 `json:"minutes"`
+
+	// Name Its heading.
+	Name string `json:"name"`
+
+	// PublicKey What a page knows it by.
+	PublicKey string `json:"public_key"`
+
+	// TimeZone Where its host is.
+	TimeZone TimeZone `json:"time_zone"`
+}
+
+// MeetingSlot A time at which a meeting can be booked.
+type MeetingSlot struct {
+	// EndsAt When it ends.
+	EndsAt Timestamp `json:"ends_at"`
+
+	// StartsAt When it begins.
+	StartsAt Timestamp `json:"starts_at"`
+}
+
+// MeetingSlots Free slots, in order.
+type MeetingSlots struct {
+	// Slots The slots that are free now.
+	Slots []MeetingSlot `json:"slots"`
+
+	// TimeZone Whose days were asked for.
+	TimeZone TimeZone `json:"time_zone"`
 }
 
 // MotionStart Who enters a motion.
@@ -513,17 +701,32 @@ type PropertyValue struct {
 	union json.RawMessage
 }
 
+// Received That something was received, and nothing else.
+type Received struct {
+	// Status Always `received`.
+	Status ReceivedStatus `json:"status"`
+}
+
+// ReceivedStatus Always `received`.
+type ReceivedStatus string
+
 // RequestID Identifier of a request.
 type RequestID = string
 
 // Scope What a key may do, named `<area>.<action>`.
 type Scope = string
 
+// TimeZone A time zone by its IANA name, such as Europe/Berlin.
+type TimeZone = string
+
 // Timestamp RFC 3339 time in UTC, with three decimals.
 type Timestamp = string
 
 // Total Exactly how many rows match the filters, on all pages together.
 type Total = int64
+
+// VisitorID A browser, as the tracker knows it.
+type VisitorID = string
 
 // VisitorReference A visitor of one of your sites.
 type VisitorReference struct {
@@ -537,8 +740,14 @@ type Cursor = string
 // EventIdempotencyKey defines model for EventIdempotencyKey.
 type EventIdempotencyKey = string
 
+// FormKey defines model for FormKey.
+type FormKey = string
+
 // LeadIdempotencyKey defines model for LeadIdempotencyKey.
 type LeadIdempotencyKey = string
+
+// MeetingFormKey defines model for MeetingFormKey.
+type MeetingFormKey = string
 
 // BatchTooLarge What an event operation decided against.
 type BatchTooLarge = EventError
@@ -548,6 +757,9 @@ type BodyTooLarge = Error
 
 // DuplicateRequest What went wrong. Match on `error`.
 type DuplicateRequest = Error
+
+// EmbedLimited What went wrong. Match on `error`.
+type EmbedLimited = Error
 
 // EventInternalError What an event operation decided against.
 type EventInternalError = EventError
@@ -570,8 +782,14 @@ type EventsUnavailable = EventError
 // Forbidden What went wrong. Match on `error`.
 type Forbidden = Error
 
+// FormNotFound What went wrong. Match on `error`.
+type FormNotFound = Error
+
 // IngestFailed What went wrong. Match on `error`.
 type IngestFailed = Error
+
+// InternalError What went wrong. Match on `error`.
+type InternalError = Error
 
 // InvalidApiKey What went wrong. Match on `error`.
 type InvalidApiKey = Error
@@ -581,6 +799,9 @@ type InvalidBatch = EventError
 
 // InvalidBody What an event operation decided against.
 type InvalidBody = EventError
+
+// InvalidEmbedRequest What went wrong. Match on `error`.
+type InvalidEmbedRequest = Error
 
 // InvalidLead What went wrong. Match on `error`.
 type InvalidLead = Error
@@ -603,11 +824,20 @@ type MotionStartNotFound = Error
 // NotImplemented What went wrong. Match on `error`.
 type NotImplemented = Error
 
+// OriginNotAllowed What went wrong. Match on `error`.
+type OriginNotAllowed = Error
+
 // RateLimited What went wrong. Match on `error`.
 type RateLimited = Error
 
 // ServiceUnavailable What went wrong. Match on `error`.
 type ServiceUnavailable = Error
+
+// SiteNotFound What went wrong. Match on `error`.
+type SiteNotFound = Error
+
+// SlotUnavailable What went wrong. Match on `error`.
+type SlotUnavailable = Error
 
 // StartFailed What went wrong. Match on `error`.
 type StartFailed = Error
@@ -666,6 +896,18 @@ type CreateLeadParams struct {
 	IdempotencyKey *LeadIdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
+// ListMeetingSlotsParams defines parameters for ListMeetingSlots.
+type ListMeetingSlotsParams struct {
+	// From The first day; today where it is missing.
+	From *Day `form:"from,omitempty" json:"from,omitempty"`
+
+	// To The last day, at most 30 days after the first; 13 days after it where it is missing.
+	To *Day `form:"to,omitempty" json:"to,omitempty"`
+
+	// TimeZone Whose days `from` and `to` are, by its IANA name; the host's where it is missing.
+	TimeZone *TimeZone `form:"time_zone,omitempty" json:"time_zone,omitempty"`
+}
+
 // StartMotionParams defines parameters for StartMotion.
 type StartMotionParams struct {
 	// IdempotencyKey 1 to 100 visible ASCII characters. A repeat with the same key and company answers what the first request
@@ -679,14 +921,106 @@ type CreateEventJSONRequestBody = EventInput
 // CreateEventBatchJSONRequestBody defines body for CreateEventBatch for application/json ContentType.
 type CreateEventBatchJSONRequestBody = EventBatch
 
+// SubmitFormJSONRequestBody defines body for SubmitForm for application/json ContentType.
+type SubmitFormJSONRequestBody = FormSubmission
+
 // CreateLeadAliasJSONRequestBody defines body for CreateLeadAlias for application/json ContentType.
 type CreateLeadAliasJSONRequestBody = LeadInput
 
 // CreateLeadJSONRequestBody defines body for CreateLead for application/json ContentType.
 type CreateLeadJSONRequestBody = LeadInput
 
+// BookMeetingJSONRequestBody defines body for BookMeeting for application/json ContentType.
+type BookMeetingJSONRequestBody = MeetingBooking
+
 // StartMotionJSONRequestBody defines body for StartMotion for application/json ContentType.
 type StartMotionJSONRequestBody = MotionStart
+
+// IdentifyVisitorJSONRequestBody defines body for IdentifyVisitor for application/json ContentType.
+type IdentifyVisitorJSONRequestBody = Identify
+
+// Getter for additional properties for LeadCompany. Returns the specified
+// element and whether it was found
+func (a LeadCompany) Get(fieldName string) (value interface{}, found bool) {
+	if a.AdditionalProperties != nil {
+		value, found = a.AdditionalProperties[fieldName]
+	}
+	return
+}
+
+// Setter for additional properties for LeadCompany
+func (a *LeadCompany) Set(fieldName string, value interface{}) {
+	if a.AdditionalProperties == nil {
+		a.AdditionalProperties = make(map[string]interface{})
+	}
+	a.AdditionalProperties[fieldName] = value
+}
+
+// Override default JSON handling for LeadCompany to handle AdditionalProperties
+func (a *LeadCompany) UnmarshalJSON(b []byte) error {
+	object := make(map[string]json.RawMessage)
+	err := json.Unmarshal(b, &object)
+	if err != nil {
+		return err
+	}
+
+	if raw, found := object["domain"]; found {
+		err = json.Unmarshal(raw, &a.Domain)
+		if err != nil {
+			return fmt.Errorf("error reading 'domain': %w", err)
+		}
+		delete(object, "domain")
+	}
+
+	if raw, found := object["name"]; found {
+		err = json.Unmarshal(raw, &a.Name)
+		if err != nil {
+			return fmt.Errorf("error reading 'name': %w", err)
+		}
+		delete(object, "name")
+	}
+
+	if len(object) != 0 {
+		a.AdditionalProperties = make(map[string]interface{})
+		for fieldName, fieldBuf := range object {
+			var fieldVal interface{}
+			err := json.Unmarshal(fieldBuf, &fieldVal)
+			if err != nil {
+				return fmt.Errorf("error unmarshaling field %s: %w", fieldName, err)
+			}
+			a.AdditionalProperties[fieldName] = fieldVal
+		}
+	}
+	return nil
+}
+
+// Override default JSON handling for LeadCompany to handle AdditionalProperties
+func (a LeadCompany) MarshalJSON() ([]byte, error) {
+	var err error
+	object := make(map[string]json.RawMessage)
+
+	if a.Domain != nil {
+		object["domain"], err = json.Marshal(a.Domain)
+		if err != nil {
+			return nil, fmt.Errorf("error marshaling 'domain': %w", err)
+		}
+	}
+
+	if a.Name != nil {
+		object["name"], err = json.Marshal(a.Name)
+		if err != nil {
+			return nil, fmt.Errorf("error marshaling 'name': %w", err)
+		}
+	}
+
+	for fieldName, field := range a.AdditionalProperties {
+		object[fieldName], err = json.Marshal(field)
+		if err != nil {
+			return nil, fmt.Errorf("error marshaling '%s': %w", fieldName, err)
+		}
+	}
+	return json.Marshal(object)
+}
 
 // Getter for additional properties for LeadInput. Returns the specified
 // element and whether it was found
@@ -969,6 +1303,104 @@ func (a LeadInput) MarshalJSON() ([]byte, error) {
 		object["utm_source"], err = json.Marshal(a.UtmSource)
 		if err != nil {
 			return nil, fmt.Errorf("error marshaling 'utm_source': %w", err)
+		}
+	}
+
+	for fieldName, field := range a.AdditionalProperties {
+		object[fieldName], err = json.Marshal(field)
+		if err != nil {
+			return nil, fmt.Errorf("error marshaling '%s': %w", fieldName, err)
+		}
+	}
+	return json.Marshal(object)
+}
+
+// Getter for additional properties for LeadUTM. Returns the specified
+// element and whether it was found
+func (a LeadUTM) Get(fieldName string) (value interface{}, found bool) {
+	if a.AdditionalProperties != nil {
+		value, found = a.AdditionalProperties[fieldName]
+	}
+	return
+}
+
+// Setter for additional properties for LeadUTM
+func (a *LeadUTM) Set(fieldName string, value interface{}) {
+	if a.AdditionalProperties == nil {
+		a.AdditionalProperties = make(map[string]interface{})
+	}
+	a.AdditionalProperties[fieldName] = value
+}
+
+// Override default JSON handling for LeadUTM to handle AdditionalProperties
+func (a *LeadUTM) UnmarshalJSON(b []byte) error {
+	object := make(map[string]json.RawMessage)
+	err := json.Unmarshal(b, &object)
+	if err != nil {
+		return err
+	}
+
+	if raw, found := object["campaign"]; found {
+		err = json.Unmarshal(raw, &a.Campaign)
+		if err != nil {
+			return fmt.Errorf("error reading 'campaign': %w", err)
+		}
+		delete(object, "campaign")
+	}
+
+	if raw, found := object["medium"]; found {
+		err = json.Unmarshal(raw, &a.Medium)
+		if err != nil {
+			return fmt.Errorf("error reading 'medium': %w", err)
+		}
+		delete(object, "medium")
+	}
+
+	if raw, found := object["source"]; found {
+		err = json.Unmarshal(raw, &a.Source)
+		if err != nil {
+			return fmt.Errorf("error reading 'source': %w", err)
+		}
+		delete(object, "source")
+	}
+
+	if len(object) != 0 {
+		a.AdditionalProperties = make(map[string]interface{})
+		for fieldName, fieldBuf := range object {
+			var fieldVal interface{}
+			err := json.Unmarshal(fieldBuf, &fieldVal)
+			if err != nil {
+				return fmt.Errorf("error unmarshaling field %s: %w", fieldName, err)
+			}
+			a.AdditionalProperties[fieldName] = fieldVal
+		}
+	}
+	return nil
+}
+
+// Override default JSON handling for LeadUTM to handle AdditionalProperties
+func (a LeadUTM) MarshalJSON() ([]byte, error) {
+	var err error
+	object := make(map[string]json.RawMessage)
+
+	if a.Campaign != nil {
+		object["campaign"], err = json.Marshal(a.Campaign)
+		if err != nil {
+			return nil, fmt.Errorf("error marshaling 'campaign': %w", err)
+		}
+	}
+
+	if a.Medium != nil {
+		object["medium"], err = json.Marshal(a.Medium)
+		if err != nil {
+			return nil, fmt.Errorf("error marshaling 'medium': %w", err)
+		}
+	}
+
+	if a.Source != nil {
+		object["source"], err = json.Marshal(a.Source)
+		if err != nil {
+			return nil, fmt.Errorf("error marshaling 'source': %w", err)
 		}
 	}
 
@@ -1414,6 +1846,31 @@ type ClientInterface interface {
 	// Corresponds with POST /api/v1/events/batch (the `CreateEventBatch` operationId).
 	CreateEventBatch(ctx context.Context, params *CreateEventBatchParams, body CreateEventBatchJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// GetForm Read a form
+	//
+	// What the form asks for.
+	//
+	// Corresponds with GET /api/v1/forms/{publicKey} (the `GetForm` operationId).
+	GetForm(ctx context.Context, publicKey FormKey, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// SubmitFormWithBody Submit a form
+	//
+	// A submission is a lead, and identifies the visitor that sent it. The answer is always the same.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/v1/forms/{publicKey} (the `SubmitForm` operationId).
+	SubmitFormWithBody(ctx context.Context, publicKey FormKey, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// SubmitForm Submit a form
+	//
+	// A submission is a lead, and identifies the visitor that sent it. The answer is always the same.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/v1/forms/{publicKey} (the `SubmitForm` operationId).
+	SubmitForm(ctx context.Context, publicKey FormKey, body SubmitFormJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// CreateLeadAliasWithBody Create a lead (older path)
 	//
 	// The same operation as `POST /api/v1/leads`, under the path that older integrations use.
@@ -1460,6 +1917,39 @@ type ClientInterface interface {
 	// Corresponds with POST /api/v1/leads (the `CreateLead` operationId).
 	CreateLead(ctx context.Context, params *CreateLeadParams, body CreateLeadJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// GetMeetingForm Read a meeting form
+	//
+	// How long the meeting takes, where its host is, and what the form asks for.
+	//
+	// Corresponds with GET /api/v1/meeting-forms/{publicKey} (the `GetMeetingForm` operationId).
+	GetMeetingForm(ctx context.Context, publicKey MeetingFormKey, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// BookMeetingWithBody Book a meeting
+	//
+	// Books a free slot, for one person only. A booking is a lead, and identifies the visitor that sent it.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/v1/meeting-forms/{publicKey} (the `BookMeeting` operationId).
+	BookMeetingWithBody(ctx context.Context, publicKey MeetingFormKey, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// BookMeeting Book a meeting
+	//
+	// Books a free slot, for one person only. A booking is a lead, and identifies the visitor that sent it.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/v1/meeting-forms/{publicKey} (the `BookMeeting` operationId).
+	BookMeeting(ctx context.Context, publicKey MeetingFormKey, body BookMeetingJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListMeetingSlots List free slots
+	//
+	// The free slots of the days from `from` to `to`, in order. A day is one of `time_zone`, so that a calendar shows a
+	// visitor's own days; instants are in UTC.
+	//
+	// Corresponds with GET /api/v1/meeting-forms/{publicKey}/slots (the `ListMeetingSlots` operationId).
+	ListMeetingSlots(ctx context.Context, publicKey MeetingFormKey, params *ListMeetingSlotsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// StartMotionWithBody Start a motion for a company
 	//
 	// Queues the company's entry into a motion that has an API-call trigger. The entry is decided shortly afterwards
@@ -1481,6 +1971,36 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /api/v1/motions/{id}/start (the `StartMotion` operationId).
 	StartMotion(ctx context.Context, id ID, params *StartMotionParams, body StartMotionJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// IdentifyVisitorWithBody Say who a visitor is
+	//
+	// What the tracker's `identify()` sends. A visitor counts as identified only by a signed token or by the link of an
+	// e-mail; whatever else is sent is a claim and changes nothing. The answer is always the same.
+	//
+	// The token is a JWT signed with HS256 and a secret of the site, with the claims `email`, `site` (the site key), `iat`,
+	// `exp` (at most 24 hours after `iat`) and `jti`. With a `jti` it is used once: it is tied to the first visitor that
+	// sends it. Only a token with a `jti` adds a person whom the workspace does not know, as a lead would, and at most 500
+	// a UTC day. Without one it identifies people who are there already.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/v1/visitors/identify (the `IdentifyVisitor` operationId).
+	IdentifyVisitorWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// IdentifyVisitor Say who a visitor is
+	//
+	// What the tracker's `identify()` sends. A visitor counts as identified only by a signed token or by the link of an
+	// e-mail; whatever else is sent is a claim and changes nothing. The answer is always the same.
+	//
+	// The token is a JWT signed with HS256 and a secret of the site, with the claims `email`, `site` (the site key), `iat`,
+	// `exp` (at most 24 hours after `iat`) and `jti`. With a `jti` it is used once: it is tied to the first visitor that
+	// sends it. Only a token with a `jti` adds a person whom the workspace does not know, as a lead would, and at most 500
+	// a UTC day. Without one it identifies people who are there already.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/v1/visitors/identify (the `IdentifyVisitor` operationId).
+	IdentifyVisitor(ctx context.Context, body IdentifyVisitorJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 }
 
 // ListEventTypes List event types
@@ -1628,6 +2148,61 @@ func (c *Client) CreateEventBatch(ctx context.Context, params *CreateEventBatchP
 	return c.Client.Do(req)
 }
 
+// GetForm Read a form
+//
+// What the form asks for.
+//
+// Corresponds with GET /api/v1/forms/{publicKey} (the `GetForm` operationId).
+func (c *Client) GetForm(ctx context.Context, publicKey FormKey, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetFormRequest(c.Server, publicKey)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// SubmitFormWithBody Submit a form
+//
+// A submission is a lead, and identifies the visitor that sent it. The answer is always the same.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/v1/forms/{publicKey} (the `SubmitForm` operationId).
+func (c *Client) SubmitFormWithBody(ctx context.Context, publicKey FormKey, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSubmitFormRequestWithBody(c.Server, publicKey, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// SubmitForm Submit a form
+//
+// A submission is a lead, and identifies the visitor that sent it. The answer is always the same.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/v1/forms/{publicKey} (the `SubmitForm` operationId).
+func (c *Client) SubmitForm(ctx context.Context, publicKey FormKey, body SubmitFormJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSubmitFormRequest(c.Server, publicKey, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // CreateLeadAliasWithBody Create a lead (older path)
 //
 // The same operation as `POST /api/v1/leads`, under the path that older integrations use.
@@ -1714,6 +2289,79 @@ func (c *Client) CreateLead(ctx context.Context, params *CreateLeadParams, body 
 	return c.Client.Do(req)
 }
 
+// GetMeetingForm Read a meeting form
+//
+// How long the meeting takes, where its host is, and what the form asks for.
+//
+// Corresponds with GET /api/v1/meeting-forms/{publicKey} (the `GetMeetingForm` operationId).
+func (c *Client) GetMeetingForm(ctx context.Context, publicKey MeetingFormKey, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetMeetingFormRequest(c.Server, publicKey)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// BookMeetingWithBody Book a meeting
+//
+// Books a free slot, for one person only. A booking is a lead, and identifies the visitor that sent it.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/v1/meeting-forms/{publicKey} (the `BookMeeting` operationId).
+func (c *Client) BookMeetingWithBody(ctx context.Context, publicKey MeetingFormKey, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewBookMeetingRequestWithBody(c.Server, publicKey, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// BookMeeting Book a meeting
+//
+// Books a free slot, for one person only. A booking is a lead, and identifies the visitor that sent it.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/v1/meeting-forms/{publicKey} (the `BookMeeting` operationId).
+func (c *Client) BookMeeting(ctx context.Context, publicKey MeetingFormKey, body BookMeetingJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewBookMeetingRequest(c.Server, publicKey, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListMeetingSlots List free slots
+//
+// The free slots of the days from `from` to `to`, in order. A day is one of `time_zone`, so that a calendar shows a
+// visitor's own days; instants are in UTC.
+//
+// Corresponds with GET /api/v1/meeting-forms/{publicKey}/slots (the `ListMeetingSlots` operationId).
+func (c *Client) ListMeetingSlots(ctx context.Context, publicKey MeetingFormKey, params *ListMeetingSlotsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListMeetingSlotsRequest(c.Server, publicKey, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // StartMotionWithBody Start a motion for a company
 //
 // Queues the company's entry into a motion that has an API-call trigger. The entry is decided shortly afterwards
@@ -1746,6 +2394,56 @@ func (c *Client) StartMotionWithBody(ctx context.Context, id ID, params *StartMo
 // Corresponds with POST /api/v1/motions/{id}/start (the `StartMotion` operationId).
 func (c *Client) StartMotion(ctx context.Context, id ID, params *StartMotionParams, body StartMotionJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewStartMotionRequest(c.Server, id, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// IdentifyVisitorWithBody Say who a visitor is
+//
+// What the tracker's `identify()` sends. A visitor counts as identified only by a signed token or by the link of an
+// e-mail; whatever else is sent is a claim and changes nothing. The answer is always the same.
+//
+// The token is a JWT signed with HS256 and a secret of the site, with the claims `email`, `site` (the site key), `iat`,
+// `exp` (at most 24 hours after `iat`) and `jti`. With a `jti` it is used once: it is tied to the first visitor that
+// sends it. Only a token with a `jti` adds a person whom the workspace does not know, as a lead would, and at most 500
+// a UTC day. Without one it identifies people who are there already.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/v1/visitors/identify (the `IdentifyVisitor` operationId).
+func (c *Client) IdentifyVisitorWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewIdentifyVisitorRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// IdentifyVisitor Say who a visitor is
+//
+// What the tracker's `identify()` sends. A visitor counts as identified only by a signed token or by the link of an
+// e-mail; whatever else is sent is a claim and changes nothing. The answer is always the same.
+//
+// The token is a JWT signed with HS256 and a secret of the site, with the claims `email`, `site` (the site key), `iat`,
+// `exp` (at most 24 hours after `iat`) and `jti`. With a `jti` it is used once: it is tied to the first visitor that
+// sends it. Only a token with a `jti` adds a person whom the workspace does not know, as a lead would, and at most 500
+// a UTC day. Without one it identifies people who are there already.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/v1/visitors/identify (the `IdentifyVisitor` operationId).
+func (c *Client) IdentifyVisitor(ctx context.Context, body IdentifyVisitorJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewIdentifyVisitorRequest(c.Server, body)
 	if err != nil {
 		return nil, err
 	}
@@ -2022,6 +2720,87 @@ func NewCreateEventBatchRequestWithBody(server string, params *CreateEventBatchP
 	return req, nil
 }
 
+// NewGetFormRequest constructs an http.Request for the GetForm method
+func NewGetFormRequest(server string, publicKey FormKey) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "publicKey", publicKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/forms/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewSubmitFormRequest calls the generic SubmitForm builder with application/json body
+func NewSubmitFormRequest(server string, publicKey FormKey, body SubmitFormJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewSubmitFormRequestWithBody(server, publicKey, "application/json", bodyReader)
+}
+
+// NewSubmitFormRequestWithBody constructs an http.Request for the SubmitForm method, with any body, and a specified content type
+func NewSubmitFormRequestWithBody(server string, publicKey FormKey, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "publicKey", publicKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/forms/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
 // NewCreateLeadAliasRequest calls the generic CreateLeadAlias builder with application/json body
 func NewCreateLeadAliasRequest(server string, params *CreateLeadAliasParams, body CreateLeadAliasJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
@@ -2132,6 +2911,172 @@ func NewCreateLeadRequestWithBody(server string, params *CreateLeadParams, conte
 	return req, nil
 }
 
+// NewGetMeetingFormRequest constructs an http.Request for the GetMeetingForm method
+func NewGetMeetingFormRequest(server string, publicKey MeetingFormKey) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "publicKey", publicKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/meeting-forms/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewBookMeetingRequest calls the generic BookMeeting builder with application/json body
+func NewBookMeetingRequest(server string, publicKey MeetingFormKey, body BookMeetingJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewBookMeetingRequestWithBody(server, publicKey, "application/json", bodyReader)
+}
+
+// NewBookMeetingRequestWithBody constructs an http.Request for the BookMeeting method, with any body, and a specified content type
+func NewBookMeetingRequestWithBody(server string, publicKey MeetingFormKey, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "publicKey", publicKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/meeting-forms/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewListMeetingSlotsRequest constructs an http.Request for the ListMeetingSlots method
+func NewListMeetingSlotsRequest(server string, publicKey MeetingFormKey, params *ListMeetingSlotsParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "publicKey", publicKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/meeting-forms/%s/slots", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.From != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "from", *params.From, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.To != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "to", *params.To, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.TimeZone != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "time_zone", *params.TimeZone, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewStartMotionRequest calls the generic StartMotion builder with application/json body
 func NewStartMotionRequest(server string, id ID, params *StartMotionParams, body StartMotionJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
@@ -2188,6 +3133,46 @@ func NewStartMotionRequestWithBody(server string, id ID, params *StartMotionPara
 		req.Header.Set("Idempotency-Key", headerParam0)
 
 	}
+
+	return req, nil
+}
+
+// NewIdentifyVisitorRequest calls the generic IdentifyVisitor builder with application/json body
+func NewIdentifyVisitorRequest(server string, body IdentifyVisitorJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewIdentifyVisitorRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewIdentifyVisitorRequestWithBody constructs an http.Request for the IdentifyVisitor method, with any body, and a specified content type
+func NewIdentifyVisitorRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/visitors/identify")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
 
 	return req, nil
 }
@@ -2325,6 +3310,33 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /api/v1/events/batch (the `CreateEventBatch` operationId).
 	CreateEventBatchWithResponse(ctx context.Context, params *CreateEventBatchParams, body CreateEventBatchJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateEventBatchResponse, error)
 
+	// GetFormWithResponse Read a form
+	//
+	// What the form asks for.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/v1/forms/{publicKey} (the `GetForm` operationId).
+	GetFormWithResponse(ctx context.Context, publicKey FormKey, reqEditors ...RequestEditorFn) (*GetFormResponse, error)
+
+	// SubmitFormWithBodyWithResponse Submit a form
+	//
+	// A submission is a lead, and identifies the visitor that sent it. The answer is always the same.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/forms/{publicKey} (the `SubmitForm` operationId).
+	SubmitFormWithBodyWithResponse(ctx context.Context, publicKey FormKey, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*SubmitFormResponse, error)
+
+	// SubmitFormWithResponse Submit a form
+	//
+	// A submission is a lead, and identifies the visitor that sent it. The answer is always the same.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/forms/{publicKey} (the `SubmitForm` operationId).
+	SubmitFormWithResponse(ctx context.Context, publicKey FormKey, body SubmitFormJSONRequestBody, reqEditors ...RequestEditorFn) (*SubmitFormResponse, error)
+
 	// CreateLeadAliasWithBodyWithResponse Create a lead (older path)
 	//
 	// The same operation as `POST /api/v1/leads`, under the path that older integrations use.
@@ -2371,6 +3383,43 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /api/v1/leads (the `CreateLead` operationId).
 	CreateLeadWithResponse(ctx context.Context, params *CreateLeadParams, body CreateLeadJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateLeadResponse, error)
 
+	// GetMeetingFormWithResponse Read a meeting form
+	//
+	// How long the meeting takes, where its host is, and what the form asks for.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/v1/meeting-forms/{publicKey} (the `GetMeetingForm` operationId).
+	GetMeetingFormWithResponse(ctx context.Context, publicKey MeetingFormKey, reqEditors ...RequestEditorFn) (*GetMeetingFormResponse, error)
+
+	// BookMeetingWithBodyWithResponse Book a meeting
+	//
+	// Books a free slot, for one person only. A booking is a lead, and identifies the visitor that sent it.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/meeting-forms/{publicKey} (the `BookMeeting` operationId).
+	BookMeetingWithBodyWithResponse(ctx context.Context, publicKey MeetingFormKey, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*BookMeetingResponse, error)
+
+	// BookMeetingWithResponse Book a meeting
+	//
+	// Books a free slot, for one person only. A booking is a lead, and identifies the visitor that sent it.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/meeting-forms/{publicKey} (the `BookMeeting` operationId).
+	BookMeetingWithResponse(ctx context.Context, publicKey MeetingFormKey, body BookMeetingJSONRequestBody, reqEditors ...RequestEditorFn) (*BookMeetingResponse, error)
+
+	// ListMeetingSlotsWithResponse List free slots
+	//
+	// The free slots of the days from `from` to `to`, in order. A day is one of `time_zone`, so that a calendar shows a
+	// visitor's own days; instants are in UTC.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/v1/meeting-forms/{publicKey}/slots (the `ListMeetingSlots` operationId).
+	ListMeetingSlotsWithResponse(ctx context.Context, publicKey MeetingFormKey, params *ListMeetingSlotsParams, reqEditors ...RequestEditorFn) (*ListMeetingSlotsResponse, error)
+
 	// StartMotionWithBodyWithResponse Start a motion for a company
 	//
 	// Queues the company's entry into a motion that has an API-call trigger. The entry is decided shortly afterwards
@@ -2392,6 +3441,36 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with POST /api/v1/motions/{id}/start (the `StartMotion` operationId).
 	StartMotionWithResponse(ctx context.Context, id ID, params *StartMotionParams, body StartMotionJSONRequestBody, reqEditors ...RequestEditorFn) (*StartMotionResponse, error)
+
+	// IdentifyVisitorWithBodyWithResponse Say who a visitor is
+	//
+	// What the tracker's `identify()` sends. A visitor counts as identified only by a signed token or by the link of an
+	// e-mail; whatever else is sent is a claim and changes nothing. The answer is always the same.
+	//
+	// The token is a JWT signed with HS256 and a secret of the site, with the claims `email`, `site` (the site key), `iat`,
+	// `exp` (at most 24 hours after `iat`) and `jti`. With a `jti` it is used once: it is tied to the first visitor that
+	// sends it. Only a token with a `jti` adds a person whom the workspace does not know, as a lead would, and at most 500
+	// a UTC day. Without one it identifies people who are there already.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/visitors/identify (the `IdentifyVisitor` operationId).
+	IdentifyVisitorWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*IdentifyVisitorResponse, error)
+
+	// IdentifyVisitorWithResponse Say who a visitor is
+	//
+	// What the tracker's `identify()` sends. A visitor counts as identified only by a signed token or by the link of an
+	// e-mail; whatever else is sent is a claim and changes nothing. The answer is always the same.
+	//
+	// The token is a JWT signed with HS256 and a secret of the site, with the claims `email`, `site` (the site key), `iat`,
+	// `exp` (at most 24 hours after `iat`) and `jti`. With a `jti` it is used once: it is tied to the first visitor that
+	// sends it. Only a token with a `jti` adds a person whom the workspace does not know, as a lead would, and at most 500
+	// a UTC day. Without one it identifies people who are there already.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/visitors/identify (the `IdentifyVisitor` operationId).
+	IdentifyVisitorWithResponse(ctx context.Context, body IdentifyVisitorJSONRequestBody, reqEditors ...RequestEditorFn) (*IdentifyVisitorResponse, error)
 }
 
 // ListEventTypesResponse200Headers the declared response headers of an HTTP 200 response for ListEventTypes
@@ -3095,6 +4174,311 @@ func (r CreateEventBatchResponse) ContentType() string {
 	return ""
 }
 
+// GetFormResponse200Headers the declared response headers of an HTTP 200 response for GetForm
+type GetFormResponse200Headers struct {
+	AccessControlAllowOrigin string
+	XRequestId               RequestID
+}
+
+// GetFormResponse403Headers the declared response headers of an HTTP 403 response for GetForm
+type GetFormResponse403Headers struct {
+	AccessControlAllowOrigin string
+	XRequestId               RequestID
+}
+
+// GetFormResponse404Headers the declared response headers of an HTTP 404 response for GetForm
+type GetFormResponse404Headers struct {
+	AccessControlAllowOrigin string
+	XRequestId               RequestID
+}
+
+// GetFormResponse429Headers the declared response headers of an HTTP 429 response for GetForm
+type GetFormResponse429Headers struct {
+	AccessControlAllowOrigin string
+	RetryAfter               int32
+	XRequestId               RequestID
+}
+
+// GetFormResponse500Headers the declared response headers of an HTTP 500 response for GetForm
+type GetFormResponse500Headers struct {
+	AccessControlAllowOrigin string
+	XRequestId               RequestID
+}
+
+// GetFormResponse503Headers the declared response headers of an HTTP 503 response for GetForm
+type GetFormResponse503Headers struct {
+	RateLimitLimit     *int32
+	RateLimitRemaining *int32
+	RateLimitReset     *int32
+	RetryAfter         int32
+	XRequestId         RequestID
+}
+
+type GetFormResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Form
+	// JSON403 the response for an HTTP 403 `application/json` response
+	JSON403 *OriginNotAllowed
+	// JSON404 the response for an HTTP 404 `application/json` response
+	JSON404 *FormNotFound
+	// JSON429 the response for an HTTP 429 `application/json` response
+	JSON429 *EmbedLimited
+	// JSON500 the response for an HTTP 500 `application/json` response
+	JSON500 *InternalError
+	// JSON503 the response for an HTTP 503 `application/json` response
+	JSON503 *ServiceUnavailable
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *GetFormResponse200Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *GetFormResponse403Headers
+	// Headers404 the parsed response headers for an HTTP 404 response
+	Headers404 *GetFormResponse404Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *GetFormResponse429Headers
+	// Headers500 the parsed response headers for an HTTP 500 response
+	Headers500 *GetFormResponse500Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *GetFormResponse503Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetFormResponse) GetJSON200() *Form {
+	return r.JSON200
+}
+
+// GetJSON403 returns the response for an HTTP 403 `application/json` response
+func (r GetFormResponse) GetJSON403() *OriginNotAllowed {
+	return r.JSON403
+}
+
+// GetJSON404 returns the response for an HTTP 404 `application/json` response
+func (r GetFormResponse) GetJSON404() *FormNotFound {
+	return r.JSON404
+}
+
+// GetJSON429 returns the response for an HTTP 429 `application/json` response
+func (r GetFormResponse) GetJSON429() *EmbedLimited {
+	return r.JSON429
+}
+
+// GetJSON500 returns the response for an HTTP 500 `application/json` response
+func (r GetFormResponse) GetJSON500() *InternalError {
+	return r.JSON500
+}
+
+// GetJSON503 returns the response for an HTTP 503 `application/json` response
+func (r GetFormResponse) GetJSON503() *ServiceUnavailable {
+	return r.JSON503
+}
+
+// GetBody returns the raw response body bytes
+func (r GetFormResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetFormResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetFormResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetFormResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// SubmitFormResponse201Headers the declared response headers of an HTTP 201 response for SubmitForm
+type SubmitFormResponse201Headers struct {
+	AccessControlAllowOrigin string
+	XRequestId               RequestID
+}
+
+// SubmitFormResponse400Headers the declared response headers of an HTTP 400 response for SubmitForm
+type SubmitFormResponse400Headers struct {
+	AccessControlAllowOrigin string
+	XRequestId               RequestID
+}
+
+// SubmitFormResponse403Headers the declared response headers of an HTTP 403 response for SubmitForm
+type SubmitFormResponse403Headers struct {
+	AccessControlAllowOrigin string
+	XRequestId               RequestID
+}
+
+// SubmitFormResponse404Headers the declared response headers of an HTTP 404 response for SubmitForm
+type SubmitFormResponse404Headers struct {
+	AccessControlAllowOrigin string
+	XRequestId               RequestID
+}
+
+// SubmitFormResponse413Headers the declared response headers of an HTTP 413 response for SubmitForm
+type SubmitFormResponse413Headers struct {
+	RateLimitLimit     *int32
+	RateLimitRemaining *int32
+	RateLimitReset     *int32
+	XRequestId         RequestID
+}
+
+// SubmitFormResponse415Headers the declared response headers of an HTTP 415 response for SubmitForm
+type SubmitFormResponse415Headers struct {
+	RateLimitLimit     *int32
+	RateLimitRemaining *int32
+	RateLimitReset     *int32
+	XRequestId         RequestID
+}
+
+// SubmitFormResponse429Headers the declared response headers of an HTTP 429 response for SubmitForm
+type SubmitFormResponse429Headers struct {
+	AccessControlAllowOrigin string
+	RetryAfter               int32
+	XRequestId               RequestID
+}
+
+// SubmitFormResponse500Headers the declared response headers of an HTTP 500 response for SubmitForm
+type SubmitFormResponse500Headers struct {
+	AccessControlAllowOrigin string
+	XRequestId               RequestID
+}
+
+// SubmitFormResponse503Headers the declared response headers of an HTTP 503 response for SubmitForm
+type SubmitFormResponse503Headers struct {
+	RateLimitLimit     *int32
+	RateLimitRemaining *int32
+	RateLimitReset     *int32
+	RetryAfter         int32
+	XRequestId         RequestID
+}
+
+type SubmitFormResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON201 the response for an HTTP 201 `application/json` response
+	JSON201 *Received
+	// JSON400 the response for an HTTP 400 `application/json` response
+	JSON400 *InvalidEmbedRequest
+	// JSON403 the response for an HTTP 403 `application/json` response
+	JSON403 *OriginNotAllowed
+	// JSON404 the response for an HTTP 404 `application/json` response
+	JSON404 *FormNotFound
+	// JSON413 the response for an HTTP 413 `application/json` response
+	JSON413 *BodyTooLarge
+	// JSON415 the response for an HTTP 415 `application/json` response
+	JSON415 *UnsupportedMediaType
+	// JSON429 the response for an HTTP 429 `application/json` response
+	JSON429 *EmbedLimited
+	// JSON500 the response for an HTTP 500 `application/json` response
+	JSON500 *InternalError
+	// JSON503 the response for an HTTP 503 `application/json` response
+	JSON503 *ServiceUnavailable
+	// Headers201 the parsed response headers for an HTTP 201 response
+	Headers201 *SubmitFormResponse201Headers
+	// Headers400 the parsed response headers for an HTTP 400 response
+	Headers400 *SubmitFormResponse400Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *SubmitFormResponse403Headers
+	// Headers404 the parsed response headers for an HTTP 404 response
+	Headers404 *SubmitFormResponse404Headers
+	// Headers413 the parsed response headers for an HTTP 413 response
+	Headers413 *SubmitFormResponse413Headers
+	// Headers415 the parsed response headers for an HTTP 415 response
+	Headers415 *SubmitFormResponse415Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *SubmitFormResponse429Headers
+	// Headers500 the parsed response headers for an HTTP 500 response
+	Headers500 *SubmitFormResponse500Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *SubmitFormResponse503Headers
+}
+
+// GetJSON201 returns the response for an HTTP 201 `application/json` response
+func (r SubmitFormResponse) GetJSON201() *Received {
+	return r.JSON201
+}
+
+// GetJSON400 returns the response for an HTTP 400 `application/json` response
+func (r SubmitFormResponse) GetJSON400() *InvalidEmbedRequest {
+	return r.JSON400
+}
+
+// GetJSON403 returns the response for an HTTP 403 `application/json` response
+func (r SubmitFormResponse) GetJSON403() *OriginNotAllowed {
+	return r.JSON403
+}
+
+// GetJSON404 returns the response for an HTTP 404 `application/json` response
+func (r SubmitFormResponse) GetJSON404() *FormNotFound {
+	return r.JSON404
+}
+
+// GetJSON413 returns the response for an HTTP 413 `application/json` response
+func (r SubmitFormResponse) GetJSON413() *BodyTooLarge {
+	return r.JSON413
+}
+
+// GetJSON415 returns the response for an HTTP 415 `application/json` response
+func (r SubmitFormResponse) GetJSON415() *UnsupportedMediaType {
+	return r.JSON415
+}
+
+// GetJSON429 returns the response for an HTTP 429 `application/json` response
+func (r SubmitFormResponse) GetJSON429() *EmbedLimited {
+	return r.JSON429
+}
+
+// GetJSON500 returns the response for an HTTP 500 `application/json` response
+func (r SubmitFormResponse) GetJSON500() *InternalError {
+	return r.JSON500
+}
+
+// GetJSON503 returns the response for an HTTP 503 `application/json` response
+func (r SubmitFormResponse) GetJSON503() *ServiceUnavailable {
+	return r.JSON503
+}
+
+// GetBody returns the raw response body bytes
+func (r SubmitFormResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r SubmitFormResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r SubmitFormResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r SubmitFormResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 // CreateLeadAliasResponse201Headers the declared response headers of an HTTP 201 response for CreateLeadAlias
 type CreateLeadAliasResponse201Headers struct {
 	RateLimitLimit     *int32
@@ -3167,14 +4551,6 @@ type CreateLeadAliasResponse500Headers struct {
 	XRequestId         RequestID
 }
 
-// CreateLeadAliasResponse501Headers the declared response headers of an HTTP 501 response for CreateLeadAlias
-type CreateLeadAliasResponse501Headers struct {
-	RateLimitLimit     *int32
-	RateLimitRemaining *int32
-	RateLimitReset     *int32
-	XRequestId         RequestID
-}
-
 // CreateLeadAliasResponse503Headers the declared response headers of an HTTP 503 response for CreateLeadAlias
 type CreateLeadAliasResponse503Headers struct {
 	RateLimitLimit     *int32
@@ -3205,8 +4581,6 @@ type CreateLeadAliasResponse struct {
 	JSON429 *RateLimited
 	// JSON500 the response for an HTTP 500 `application/json` response
 	JSON500 *IngestFailed
-	// JSON501 the response for an HTTP 501 `application/json` response
-	JSON501 *NotImplemented
 	// JSON503 the response for an HTTP 503 `application/json` response
 	JSON503 *ServiceUnavailable
 	// Headers201 the parsed response headers for an HTTP 201 response
@@ -3227,8 +4601,6 @@ type CreateLeadAliasResponse struct {
 	Headers429 *CreateLeadAliasResponse429Headers
 	// Headers500 the parsed response headers for an HTTP 500 response
 	Headers500 *CreateLeadAliasResponse500Headers
-	// Headers501 the parsed response headers for an HTTP 501 response
-	Headers501 *CreateLeadAliasResponse501Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
 	Headers503 *CreateLeadAliasResponse503Headers
 }
@@ -3276,11 +4648,6 @@ func (r CreateLeadAliasResponse) GetJSON429() *RateLimited {
 // GetJSON500 returns the response for an HTTP 500 `application/json` response
 func (r CreateLeadAliasResponse) GetJSON500() *IngestFailed {
 	return r.JSON500
-}
-
-// GetJSON501 returns the response for an HTTP 501 `application/json` response
-func (r CreateLeadAliasResponse) GetJSON501() *NotImplemented {
-	return r.JSON501
 }
 
 // GetJSON503 returns the response for an HTTP 503 `application/json` response
@@ -3389,14 +4756,6 @@ type CreateLeadResponse500Headers struct {
 	XRequestId         RequestID
 }
 
-// CreateLeadResponse501Headers the declared response headers of an HTTP 501 response for CreateLead
-type CreateLeadResponse501Headers struct {
-	RateLimitLimit     *int32
-	RateLimitRemaining *int32
-	RateLimitReset     *int32
-	XRequestId         RequestID
-}
-
 // CreateLeadResponse503Headers the declared response headers of an HTTP 503 response for CreateLead
 type CreateLeadResponse503Headers struct {
 	RateLimitLimit     *int32
@@ -3427,8 +4786,6 @@ type CreateLeadResponse struct {
 	JSON429 *RateLimited
 	// JSON500 the response for an HTTP 500 `application/json` response
 	JSON500 *IngestFailed
-	// JSON501 the response for an HTTP 501 `application/json` response
-	JSON501 *NotImplemented
 	// JSON503 the response for an HTTP 503 `application/json` response
 	JSON503 *ServiceUnavailable
 	// Headers201 the parsed response headers for an HTTP 201 response
@@ -3449,8 +4806,6 @@ type CreateLeadResponse struct {
 	Headers429 *CreateLeadResponse429Headers
 	// Headers500 the parsed response headers for an HTTP 500 response
 	Headers500 *CreateLeadResponse500Headers
-	// Headers501 the parsed response headers for an HTTP 501 response
-	Headers501 *CreateLeadResponse501Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
 	Headers503 *CreateLeadResponse503Headers
 }
@@ -3500,11 +4855,6 @@ func (r CreateLeadResponse) GetJSON500() *IngestFailed {
 	return r.JSON500
 }
 
-// GetJSON501 returns the response for an HTTP 501 `application/json` response
-func (r CreateLeadResponse) GetJSON501() *NotImplemented {
-	return r.JSON501
-}
-
 // GetJSON503 returns the response for an HTTP 503 `application/json` response
 func (r CreateLeadResponse) GetJSON503() *ServiceUnavailable {
 	return r.JSON503
@@ -3533,6 +4883,469 @@ func (r CreateLeadResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r CreateLeadResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// GetMeetingFormResponse200Headers the declared response headers of an HTTP 200 response for GetMeetingForm
+type GetMeetingFormResponse200Headers struct {
+	AccessControlAllowOrigin string
+	XRequestId               RequestID
+}
+
+// GetMeetingFormResponse403Headers the declared response headers of an HTTP 403 response for GetMeetingForm
+type GetMeetingFormResponse403Headers struct {
+	AccessControlAllowOrigin string
+	XRequestId               RequestID
+}
+
+// GetMeetingFormResponse404Headers the declared response headers of an HTTP 404 response for GetMeetingForm
+type GetMeetingFormResponse404Headers struct {
+	AccessControlAllowOrigin string
+	XRequestId               RequestID
+}
+
+// GetMeetingFormResponse429Headers the declared response headers of an HTTP 429 response for GetMeetingForm
+type GetMeetingFormResponse429Headers struct {
+	AccessControlAllowOrigin string
+	RetryAfter               int32
+	XRequestId               RequestID
+}
+
+// GetMeetingFormResponse500Headers the declared response headers of an HTTP 500 response for GetMeetingForm
+type GetMeetingFormResponse500Headers struct {
+	AccessControlAllowOrigin string
+	XRequestId               RequestID
+}
+
+// GetMeetingFormResponse503Headers the declared response headers of an HTTP 503 response for GetMeetingForm
+type GetMeetingFormResponse503Headers struct {
+	RateLimitLimit     *int32
+	RateLimitRemaining *int32
+	RateLimitReset     *int32
+	RetryAfter         int32
+	XRequestId         RequestID
+}
+
+type GetMeetingFormResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *MeetingForm
+	// JSON403 the response for an HTTP 403 `application/json` response
+	JSON403 *OriginNotAllowed
+	// JSON404 the response for an HTTP 404 `application/json` response
+	JSON404 *FormNotFound
+	// JSON429 the response for an HTTP 429 `application/json` response
+	JSON429 *EmbedLimited
+	// JSON500 the response for an HTTP 500 `application/json` response
+	JSON500 *InternalError
+	// JSON503 the response for an HTTP 503 `application/json` response
+	JSON503 *ServiceUnavailable
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *GetMeetingFormResponse200Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *GetMeetingFormResponse403Headers
+	// Headers404 the parsed response headers for an HTTP 404 response
+	Headers404 *GetMeetingFormResponse404Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *GetMeetingFormResponse429Headers
+	// Headers500 the parsed response headers for an HTTP 500 response
+	Headers500 *GetMeetingFormResponse500Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *GetMeetingFormResponse503Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetMeetingFormResponse) GetJSON200() *MeetingForm {
+	return r.JSON200
+}
+
+// GetJSON403 returns the response for an HTTP 403 `application/json` response
+func (r GetMeetingFormResponse) GetJSON403() *OriginNotAllowed {
+	return r.JSON403
+}
+
+// GetJSON404 returns the response for an HTTP 404 `application/json` response
+func (r GetMeetingFormResponse) GetJSON404() *FormNotFound {
+	return r.JSON404
+}
+
+// GetJSON429 returns the response for an HTTP 429 `application/json` response
+func (r GetMeetingFormResponse) GetJSON429() *EmbedLimited {
+	return r.JSON429
+}
+
+// GetJSON500 returns the response for an HTTP 500 `application/json` response
+func (r GetMeetingFormResponse) GetJSON500() *InternalError {
+	return r.JSON500
+}
+
+// GetJSON503 returns the response for an HTTP 503 `application/json` response
+func (r GetMeetingFormResponse) GetJSON503() *ServiceUnavailable {
+	return r.JSON503
+}
+
+// GetBody returns the raw response body bytes
+func (r GetMeetingFormResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetMeetingFormResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetMeetingFormResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetMeetingFormResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// BookMeetingResponse201Headers the declared response headers of an HTTP 201 response for BookMeeting
+type BookMeetingResponse201Headers struct {
+	AccessControlAllowOrigin string
+	XRequestId               RequestID
+}
+
+// BookMeetingResponse400Headers the declared response headers of an HTTP 400 response for BookMeeting
+type BookMeetingResponse400Headers struct {
+	AccessControlAllowOrigin string
+	XRequestId               RequestID
+}
+
+// BookMeetingResponse403Headers the declared response headers of an HTTP 403 response for BookMeeting
+type BookMeetingResponse403Headers struct {
+	AccessControlAllowOrigin string
+	XRequestId               RequestID
+}
+
+// BookMeetingResponse404Headers the declared response headers of an HTTP 404 response for BookMeeting
+type BookMeetingResponse404Headers struct {
+	AccessControlAllowOrigin string
+	XRequestId               RequestID
+}
+
+// BookMeetingResponse409Headers the declared response headers of an HTTP 409 response for BookMeeting
+type BookMeetingResponse409Headers struct {
+	AccessControlAllowOrigin string
+	XRequestId               RequestID
+}
+
+// BookMeetingResponse413Headers the declared response headers of an HTTP 413 response for BookMeeting
+type BookMeetingResponse413Headers struct {
+	RateLimitLimit     *int32
+	RateLimitRemaining *int32
+	RateLimitReset     *int32
+	XRequestId         RequestID
+}
+
+// BookMeetingResponse415Headers the declared response headers of an HTTP 415 response for BookMeeting
+type BookMeetingResponse415Headers struct {
+	RateLimitLimit     *int32
+	RateLimitRemaining *int32
+	RateLimitReset     *int32
+	XRequestId         RequestID
+}
+
+// BookMeetingResponse429Headers the declared response headers of an HTTP 429 response for BookMeeting
+type BookMeetingResponse429Headers struct {
+	AccessControlAllowOrigin string
+	RetryAfter               int32
+	XRequestId               RequestID
+}
+
+// BookMeetingResponse500Headers the declared response headers of an HTTP 500 response for BookMeeting
+type BookMeetingResponse500Headers struct {
+	AccessControlAllowOrigin string
+	XRequestId               RequestID
+}
+
+// BookMeetingResponse503Headers the declared response headers of an HTTP 503 response for BookMeeting
+type BookMeetingResponse503Headers struct {
+	RateLimitLimit     *int32
+	RateLimitRemaining *int32
+	RateLimitReset     *int32
+	RetryAfter         int32
+	XRequestId         RequestID
+}
+
+type BookMeetingResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON201 the response for an HTTP 201 `application/json` response
+	JSON201 *Booking
+	// JSON400 the response for an HTTP 400 `application/json` response
+	JSON400 *InvalidEmbedRequest
+	// JSON403 the response for an HTTP 403 `application/json` response
+	JSON403 *OriginNotAllowed
+	// JSON404 the response for an HTTP 404 `application/json` response
+	JSON404 *FormNotFound
+	// JSON409 the response for an HTTP 409 `application/json` response
+	JSON409 *SlotUnavailable
+	// JSON413 the response for an HTTP 413 `application/json` response
+	JSON413 *BodyTooLarge
+	// JSON415 the response for an HTTP 415 `application/json` response
+	JSON415 *UnsupportedMediaType
+	// JSON429 the response for an HTTP 429 `application/json` response
+	JSON429 *EmbedLimited
+	// JSON500 the response for an HTTP 500 `application/json` response
+	JSON500 *InternalError
+	// JSON503 the response for an HTTP 503 `application/json` response
+	JSON503 *ServiceUnavailable
+	// Headers201 the parsed response headers for an HTTP 201 response
+	Headers201 *BookMeetingResponse201Headers
+	// Headers400 the parsed response headers for an HTTP 400 response
+	Headers400 *BookMeetingResponse400Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *BookMeetingResponse403Headers
+	// Headers404 the parsed response headers for an HTTP 404 response
+	Headers404 *BookMeetingResponse404Headers
+	// Headers409 the parsed response headers for an HTTP 409 response
+	Headers409 *BookMeetingResponse409Headers
+	// Headers413 the parsed response headers for an HTTP 413 response
+	Headers413 *BookMeetingResponse413Headers
+	// Headers415 the parsed response headers for an HTTP 415 response
+	Headers415 *BookMeetingResponse415Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *BookMeetingResponse429Headers
+	// Headers500 the parsed response headers for an HTTP 500 response
+	Headers500 *BookMeetingResponse500Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *BookMeetingResponse503Headers
+}
+
+// GetJSON201 returns the response for an HTTP 201 `application/json` response
+func (r BookMeetingResponse) GetJSON201() *Booking {
+	return r.JSON201
+}
+
+// GetJSON400 returns the response for an HTTP 400 `application/json` response
+func (r BookMeetingResponse) GetJSON400() *InvalidEmbedRequest {
+	return r.JSON400
+}
+
+// GetJSON403 returns the response for an HTTP 403 `application/json` response
+func (r BookMeetingResponse) GetJSON403() *OriginNotAllowed {
+	return r.JSON403
+}
+
+// GetJSON404 returns the response for an HTTP 404 `application/json` response
+func (r BookMeetingResponse) GetJSON404() *FormNotFound {
+	return r.JSON404
+}
+
+// GetJSON409 returns the response for an HTTP 409 `application/json` response
+func (r BookMeetingResponse) GetJSON409() *SlotUnavailable {
+	return r.JSON409
+}
+
+// GetJSON413 returns the response for an HTTP 413 `application/json` response
+func (r BookMeetingResponse) GetJSON413() *BodyTooLarge {
+	return r.JSON413
+}
+
+// GetJSON415 returns the response for an HTTP 415 `application/json` response
+func (r BookMeetingResponse) GetJSON415() *UnsupportedMediaType {
+	return r.JSON415
+}
+
+// GetJSON429 returns the response for an HTTP 429 `application/json` response
+func (r BookMeetingResponse) GetJSON429() *EmbedLimited {
+	return r.JSON429
+}
+
+// GetJSON500 returns the response for an HTTP 500 `application/json` response
+func (r BookMeetingResponse) GetJSON500() *InternalError {
+	return r.JSON500
+}
+
+// GetJSON503 returns the response for an HTTP 503 `application/json` response
+func (r BookMeetingResponse) GetJSON503() *ServiceUnavailable {
+	return r.JSON503
+}
+
+// GetBody returns the raw response body bytes
+func (r BookMeetingResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r BookMeetingResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r BookMeetingResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r BookMeetingResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// ListMeetingSlotsResponse200Headers the declared response headers of an HTTP 200 response for ListMeetingSlots
+type ListMeetingSlotsResponse200Headers struct {
+	AccessControlAllowOrigin string
+	XRequestId               RequestID
+}
+
+// ListMeetingSlotsResponse400Headers the declared response headers of an HTTP 400 response for ListMeetingSlots
+type ListMeetingSlotsResponse400Headers struct {
+	AccessControlAllowOrigin string
+	XRequestId               RequestID
+}
+
+// ListMeetingSlotsResponse403Headers the declared response headers of an HTTP 403 response for ListMeetingSlots
+type ListMeetingSlotsResponse403Headers struct {
+	AccessControlAllowOrigin string
+	XRequestId               RequestID
+}
+
+// ListMeetingSlotsResponse404Headers the declared response headers of an HTTP 404 response for ListMeetingSlots
+type ListMeetingSlotsResponse404Headers struct {
+	AccessControlAllowOrigin string
+	XRequestId               RequestID
+}
+
+// ListMeetingSlotsResponse429Headers the declared response headers of an HTTP 429 response for ListMeetingSlots
+type ListMeetingSlotsResponse429Headers struct {
+	AccessControlAllowOrigin string
+	RetryAfter               int32
+	XRequestId               RequestID
+}
+
+// ListMeetingSlotsResponse500Headers the declared response headers of an HTTP 500 response for ListMeetingSlots
+type ListMeetingSlotsResponse500Headers struct {
+	AccessControlAllowOrigin string
+	XRequestId               RequestID
+}
+
+// ListMeetingSlotsResponse503Headers the declared response headers of an HTTP 503 response for ListMeetingSlots
+type ListMeetingSlotsResponse503Headers struct {
+	RateLimitLimit     *int32
+	RateLimitRemaining *int32
+	RateLimitReset     *int32
+	RetryAfter         int32
+	XRequestId         RequestID
+}
+
+type ListMeetingSlotsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *MeetingSlots
+	// JSON400 the response for an HTTP 400 `application/json` response
+	JSON400 *InvalidEmbedRequest
+	// JSON403 the response for an HTTP 403 `application/json` response
+	JSON403 *OriginNotAllowed
+	// JSON404 the response for an HTTP 404 `application/json` response
+	JSON404 *FormNotFound
+	// JSON429 the response for an HTTP 429 `application/json` response
+	JSON429 *EmbedLimited
+	// JSON500 the response for an HTTP 500 `application/json` response
+	JSON500 *InternalError
+	// JSON503 the response for an HTTP 503 `application/json` response
+	JSON503 *ServiceUnavailable
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *ListMeetingSlotsResponse200Headers
+	// Headers400 the parsed response headers for an HTTP 400 response
+	Headers400 *ListMeetingSlotsResponse400Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *ListMeetingSlotsResponse403Headers
+	// Headers404 the parsed response headers for an HTTP 404 response
+	Headers404 *ListMeetingSlotsResponse404Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *ListMeetingSlotsResponse429Headers
+	// Headers500 the parsed response headers for an HTTP 500 response
+	Headers500 *ListMeetingSlotsResponse500Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *ListMeetingSlotsResponse503Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListMeetingSlotsResponse) GetJSON200() *MeetingSlots {
+	return r.JSON200
+}
+
+// GetJSON400 returns the response for an HTTP 400 `application/json` response
+func (r ListMeetingSlotsResponse) GetJSON400() *InvalidEmbedRequest {
+	return r.JSON400
+}
+
+// GetJSON403 returns the response for an HTTP 403 `application/json` response
+func (r ListMeetingSlotsResponse) GetJSON403() *OriginNotAllowed {
+	return r.JSON403
+}
+
+// GetJSON404 returns the response for an HTTP 404 `application/json` response
+func (r ListMeetingSlotsResponse) GetJSON404() *FormNotFound {
+	return r.JSON404
+}
+
+// GetJSON429 returns the response for an HTTP 429 `application/json` response
+func (r ListMeetingSlotsResponse) GetJSON429() *EmbedLimited {
+	return r.JSON429
+}
+
+// GetJSON500 returns the response for an HTTP 500 `application/json` response
+func (r ListMeetingSlotsResponse) GetJSON500() *InternalError {
+	return r.JSON500
+}
+
+// GetJSON503 returns the response for an HTTP 503 `application/json` response
+func (r ListMeetingSlotsResponse) GetJSON503() *ServiceUnavailable {
+	return r.JSON503
+}
+
+// GetBody returns the raw response body bytes
+func (r ListMeetingSlotsResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListMeetingSlotsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListMeetingSlotsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListMeetingSlotsResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -3795,6 +5608,183 @@ func (r StartMotionResponse) ContentType() string {
 	return ""
 }
 
+// IdentifyVisitorResponse202Headers the declared response headers of an HTTP 202 response for IdentifyVisitor
+type IdentifyVisitorResponse202Headers struct {
+	AccessControlAllowOrigin string
+	XRequestId               RequestID
+}
+
+// IdentifyVisitorResponse400Headers the declared response headers of an HTTP 400 response for IdentifyVisitor
+type IdentifyVisitorResponse400Headers struct {
+	AccessControlAllowOrigin string
+	XRequestId               RequestID
+}
+
+// IdentifyVisitorResponse403Headers the declared response headers of an HTTP 403 response for IdentifyVisitor
+type IdentifyVisitorResponse403Headers struct {
+	AccessControlAllowOrigin string
+	XRequestId               RequestID
+}
+
+// IdentifyVisitorResponse404Headers the declared response headers of an HTTP 404 response for IdentifyVisitor
+type IdentifyVisitorResponse404Headers struct {
+	AccessControlAllowOrigin string
+	XRequestId               RequestID
+}
+
+// IdentifyVisitorResponse413Headers the declared response headers of an HTTP 413 response for IdentifyVisitor
+type IdentifyVisitorResponse413Headers struct {
+	RateLimitLimit     *int32
+	RateLimitRemaining *int32
+	RateLimitReset     *int32
+	XRequestId         RequestID
+}
+
+// IdentifyVisitorResponse415Headers the declared response headers of an HTTP 415 response for IdentifyVisitor
+type IdentifyVisitorResponse415Headers struct {
+	RateLimitLimit     *int32
+	RateLimitRemaining *int32
+	RateLimitReset     *int32
+	XRequestId         RequestID
+}
+
+// IdentifyVisitorResponse429Headers the declared response headers of an HTTP 429 response for IdentifyVisitor
+type IdentifyVisitorResponse429Headers struct {
+	AccessControlAllowOrigin string
+	RetryAfter               int32
+	XRequestId               RequestID
+}
+
+// IdentifyVisitorResponse500Headers the declared response headers of an HTTP 500 response for IdentifyVisitor
+type IdentifyVisitorResponse500Headers struct {
+	AccessControlAllowOrigin string
+	XRequestId               RequestID
+}
+
+// IdentifyVisitorResponse503Headers the declared response headers of an HTTP 503 response for IdentifyVisitor
+type IdentifyVisitorResponse503Headers struct {
+	RateLimitLimit     *int32
+	RateLimitRemaining *int32
+	RateLimitReset     *int32
+	RetryAfter         int32
+	XRequestId         RequestID
+}
+
+type IdentifyVisitorResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON202 the response for an HTTP 202 `application/json` response
+	JSON202 *Received
+	// JSON400 the response for an HTTP 400 `application/json` response
+	JSON400 *InvalidEmbedRequest
+	// JSON403 the response for an HTTP 403 `application/json` response
+	JSON403 *OriginNotAllowed
+	// JSON404 the response for an HTTP 404 `application/json` response
+	JSON404 *SiteNotFound
+	// JSON413 the response for an HTTP 413 `application/json` response
+	JSON413 *BodyTooLarge
+	// JSON415 the response for an HTTP 415 `application/json` response
+	JSON415 *UnsupportedMediaType
+	// JSON429 the response for an HTTP 429 `application/json` response
+	JSON429 *EmbedLimited
+	// JSON500 the response for an HTTP 500 `application/json` response
+	JSON500 *InternalError
+	// JSON503 the response for an HTTP 503 `application/json` response
+	JSON503 *ServiceUnavailable
+	// Headers202 the parsed response headers for an HTTP 202 response
+	Headers202 *IdentifyVisitorResponse202Headers
+	// Headers400 the parsed response headers for an HTTP 400 response
+	Headers400 *IdentifyVisitorResponse400Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *IdentifyVisitorResponse403Headers
+	// Headers404 the parsed response headers for an HTTP 404 response
+	Headers404 *IdentifyVisitorResponse404Headers
+	// Headers413 the parsed response headers for an HTTP 413 response
+	Headers413 *IdentifyVisitorResponse413Headers
+	// Headers415 the parsed response headers for an HTTP 415 response
+	Headers415 *IdentifyVisitorResponse415Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *IdentifyVisitorResponse429Headers
+	// Headers500 the parsed response headers for an HTTP 500 response
+	Headers500 *IdentifyVisitorResponse500Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *IdentifyVisitorResponse503Headers
+}
+
+// GetJSON202 returns the response for an HTTP 202 `application/json` response
+func (r IdentifyVisitorResponse) GetJSON202() *Received {
+	return r.JSON202
+}
+
+// GetJSON400 returns the response for an HTTP 400 `application/json` response
+func (r IdentifyVisitorResponse) GetJSON400() *InvalidEmbedRequest {
+	return r.JSON400
+}
+
+// GetJSON403 returns the response for an HTTP 403 `application/json` response
+func (r IdentifyVisitorResponse) GetJSON403() *OriginNotAllowed {
+	return r.JSON403
+}
+
+// GetJSON404 returns the response for an HTTP 404 `application/json` response
+func (r IdentifyVisitorResponse) GetJSON404() *SiteNotFound {
+	return r.JSON404
+}
+
+// GetJSON413 returns the response for an HTTP 413 `application/json` response
+func (r IdentifyVisitorResponse) GetJSON413() *BodyTooLarge {
+	return r.JSON413
+}
+
+// GetJSON415 returns the response for an HTTP 415 `application/json` response
+func (r IdentifyVisitorResponse) GetJSON415() *UnsupportedMediaType {
+	return r.JSON415
+}
+
+// GetJSON429 returns the response for an HTTP 429 `application/json` response
+func (r IdentifyVisitorResponse) GetJSON429() *EmbedLimited {
+	return r.JSON429
+}
+
+// GetJSON500 returns the response for an HTTP 500 `application/json` response
+func (r IdentifyVisitorResponse) GetJSON500() *InternalError {
+	return r.JSON500
+}
+
+// GetJSON503 returns the response for an HTTP 503 `application/json` response
+func (r IdentifyVisitorResponse) GetJSON503() *ServiceUnavailable {
+	return r.JSON503
+}
+
+// GetBody returns the raw response body bytes
+func (r IdentifyVisitorResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r IdentifyVisitorResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r IdentifyVisitorResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r IdentifyVisitorResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 // ListEventTypesWithResponse List event types
 //
 // Lists the event names of the workspace, at most 200, in alphabetical order.
@@ -3920,6 +5910,51 @@ func (c *ClientWithResponses) CreateEventBatchWithResponse(ctx context.Context, 
 	return ParseCreateEventBatchResponse(rsp)
 }
 
+// GetFormWithResponse Read a form
+//
+// What the form asks for.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/v1/forms/{publicKey} (the `GetForm` operationId).
+func (c *ClientWithResponses) GetFormWithResponse(ctx context.Context, publicKey FormKey, reqEditors ...RequestEditorFn) (*GetFormResponse, error) {
+	rsp, err := c.GetForm(ctx, publicKey, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetFormResponse(rsp)
+}
+
+// SubmitFormWithBodyWithResponse Submit a form
+//
+// A submission is a lead, and identifies the visitor that sent it. The answer is always the same.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/forms/{publicKey} (the `SubmitForm` operationId).
+func (c *ClientWithResponses) SubmitFormWithBodyWithResponse(ctx context.Context, publicKey FormKey, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*SubmitFormResponse, error) {
+	rsp, err := c.SubmitFormWithBody(ctx, publicKey, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseSubmitFormResponse(rsp)
+}
+
+// SubmitFormWithResponse Submit a form
+//
+// A submission is a lead, and identifies the visitor that sent it. The answer is always the same.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/forms/{publicKey} (the `SubmitForm` operationId).
+func (c *ClientWithResponses) SubmitFormWithResponse(ctx context.Context, publicKey FormKey, body SubmitFormJSONRequestBody, reqEditors ...RequestEditorFn) (*SubmitFormResponse, error) {
+	rsp, err := c.SubmitForm(ctx, publicKey, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseSubmitFormResponse(rsp)
+}
+
 // CreateLeadAliasWithBodyWithResponse Create a lead (older path)
 //
 // The same operation as `POST /api/v1/leads`, under the path that older integrations use.
@@ -3990,6 +6025,67 @@ func (c *ClientWithResponses) CreateLeadWithResponse(ctx context.Context, params
 	return ParseCreateLeadResponse(rsp)
 }
 
+// GetMeetingFormWithResponse Read a meeting form
+//
+// How long the meeting takes, where its host is, and what the form asks for.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/v1/meeting-forms/{publicKey} (the `GetMeetingForm` operationId).
+func (c *ClientWithResponses) GetMeetingFormWithResponse(ctx context.Context, publicKey MeetingFormKey, reqEditors ...RequestEditorFn) (*GetMeetingFormResponse, error) {
+	rsp, err := c.GetMeetingForm(ctx, publicKey, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetMeetingFormResponse(rsp)
+}
+
+// BookMeetingWithBodyWithResponse Book a meeting
+//
+// Books a free slot, for one person only. A booking is a lead, and identifies the visitor that sent it.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/meeting-forms/{publicKey} (the `BookMeeting` operationId).
+func (c *ClientWithResponses) BookMeetingWithBodyWithResponse(ctx context.Context, publicKey MeetingFormKey, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*BookMeetingResponse, error) {
+	rsp, err := c.BookMeetingWithBody(ctx, publicKey, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseBookMeetingResponse(rsp)
+}
+
+// BookMeetingWithResponse Book a meeting
+//
+// Books a free slot, for one person only. A booking is a lead, and identifies the visitor that sent it.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/meeting-forms/{publicKey} (the `BookMeeting` operationId).
+func (c *ClientWithResponses) BookMeetingWithResponse(ctx context.Context, publicKey MeetingFormKey, body BookMeetingJSONRequestBody, reqEditors ...RequestEditorFn) (*BookMeetingResponse, error) {
+	rsp, err := c.BookMeeting(ctx, publicKey, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseBookMeetingResponse(rsp)
+}
+
+// ListMeetingSlotsWithResponse List free slots
+//
+// The free slots of the days from `from` to `to`, in order. A day is one of `time_zone`, so that a calendar shows a
+// visitor's own days; instants are in UTC.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/v1/meeting-forms/{publicKey}/slots (the `ListMeetingSlots` operationId).
+func (c *ClientWithResponses) ListMeetingSlotsWithResponse(ctx context.Context, publicKey MeetingFormKey, params *ListMeetingSlotsParams, reqEditors ...RequestEditorFn) (*ListMeetingSlotsResponse, error) {
+	rsp, err := c.ListMeetingSlots(ctx, publicKey, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListMeetingSlotsResponse(rsp)
+}
+
 // StartMotionWithBodyWithResponse Start a motion for a company
 //
 // Queues the company's entry into a motion that has an API-call trigger. The entry is decided shortly afterwards
@@ -4022,6 +6118,48 @@ func (c *ClientWithResponses) StartMotionWithResponse(ctx context.Context, id ID
 		return nil, err
 	}
 	return ParseStartMotionResponse(rsp)
+}
+
+// IdentifyVisitorWithBodyWithResponse Say who a visitor is
+//
+// What the tracker's `identify()` sends. A visitor counts as identified only by a signed token or by the link of an
+// e-mail; whatever else is sent is a claim and changes nothing. The answer is always the same.
+//
+// The token is a JWT signed with HS256 and a secret of the site, with the claims `email`, `site` (the site key), `iat`,
+// `exp` (at most 24 hours after `iat`) and `jti`. With a `jti` it is used once: it is tied to the first visitor that
+// sends it. Only a token with a `jti` adds a person whom the workspace does not know, as a lead would, and at most 500
+// a UTC day. Without one it identifies people who are there already.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/visitors/identify (the `IdentifyVisitor` operationId).
+func (c *ClientWithResponses) IdentifyVisitorWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*IdentifyVisitorResponse, error) {
+	rsp, err := c.IdentifyVisitorWithBody(ctx, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseIdentifyVisitorResponse(rsp)
+}
+
+// IdentifyVisitorWithResponse Say who a visitor is
+//
+// What the tracker's `identify()` sends. A visitor counts as identified only by a signed token or by the link of an
+// e-mail; whatever else is sent is a claim and changes nothing. The answer is always the same.
+//
+// The token is a JWT signed with HS256 and a secret of the site, with the claims `email`, `site` (the site key), `iat`,
+// `exp` (at most 24 hours after `iat`) and `jti`. With a `jti` it is used once: it is tied to the first visitor that
+// sends it. Only a token with a `jti` adds a person whom the workspace does not know, as a lead would, and at most 500
+// a UTC day. Without one it identifies people who are there already.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/visitors/identify (the `IdentifyVisitor` operationId).
+func (c *ClientWithResponses) IdentifyVisitorWithResponse(ctx context.Context, body IdentifyVisitorJSONRequestBody, reqEditors ...RequestEditorFn) (*IdentifyVisitorResponse, error) {
+	rsp, err := c.IdentifyVisitor(ctx, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseIdentifyVisitorResponse(rsp)
 }
 
 // ParseListEventTypesResponse parses an HTTP response from a ListEventTypesWithResponse call
@@ -5394,6 +7532,494 @@ func ParseCreateEventBatchResponse(rsp *http.Response) (*CreateEventBatchRespons
 	return response, nil
 }
 
+// ParseGetFormResponse parses an HTTP response from a GetFormWithResponse call
+func ParseGetFormResponse(rsp *http.Response) (*GetFormResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetFormResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Form
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest OriginNotAllowed
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest FormNotFound
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest EmbedLimited
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
+		var dest InternalError
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON500 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest ServiceUnavailable
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON503 = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers GetFormResponse200Headers
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.AccessControlAllowOrigin = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value RequestID
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = value
+		}
+		response.Headers200 = &headers
+	case rsp.StatusCode == 403:
+		var headers GetFormResponse403Headers
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.AccessControlAllowOrigin = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value RequestID
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = value
+		}
+		response.Headers403 = &headers
+	case rsp.StatusCode == 404:
+		var headers GetFormResponse404Headers
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.AccessControlAllowOrigin = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value RequestID
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = value
+		}
+		response.Headers404 = &headers
+	case rsp.StatusCode == 429:
+		var headers GetFormResponse429Headers
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.AccessControlAllowOrigin = value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value RequestID
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 500:
+		var headers GetFormResponse500Headers
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.AccessControlAllowOrigin = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value RequestID
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = value
+		}
+		response.Headers500 = &headers
+	case rsp.StatusCode == 503:
+		var headers GetFormResponse503Headers
+		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitRemaining = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitReset = &value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value RequestID
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = value
+		}
+		response.Headers503 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseSubmitFormResponse parses an HTTP response from a SubmitFormWithResponse call
+func ParseSubmitFormResponse(rsp *http.Response) (*SubmitFormResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &SubmitFormResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 201:
+		var dest Received
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON201 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest InvalidEmbedRequest
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest OriginNotAllowed
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest FormNotFound
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
+		var dest BodyTooLarge
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON413 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 415:
+		var dest UnsupportedMediaType
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON415 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest EmbedLimited
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
+		var dest InternalError
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON500 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest ServiceUnavailable
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON503 = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 201:
+		var headers SubmitFormResponse201Headers
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.AccessControlAllowOrigin = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value RequestID
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = value
+		}
+		response.Headers201 = &headers
+	case rsp.StatusCode == 400:
+		var headers SubmitFormResponse400Headers
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.AccessControlAllowOrigin = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value RequestID
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = value
+		}
+		response.Headers400 = &headers
+	case rsp.StatusCode == 403:
+		var headers SubmitFormResponse403Headers
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.AccessControlAllowOrigin = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value RequestID
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = value
+		}
+		response.Headers403 = &headers
+	case rsp.StatusCode == 404:
+		var headers SubmitFormResponse404Headers
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.AccessControlAllowOrigin = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value RequestID
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = value
+		}
+		response.Headers404 = &headers
+	case rsp.StatusCode == 413:
+		var headers SubmitFormResponse413Headers
+		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitRemaining = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitReset = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value RequestID
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = value
+		}
+		response.Headers413 = &headers
+	case rsp.StatusCode == 415:
+		var headers SubmitFormResponse415Headers
+		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitRemaining = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitReset = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value RequestID
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = value
+		}
+		response.Headers415 = &headers
+	case rsp.StatusCode == 429:
+		var headers SubmitFormResponse429Headers
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.AccessControlAllowOrigin = value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value RequestID
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 500:
+		var headers SubmitFormResponse500Headers
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.AccessControlAllowOrigin = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value RequestID
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = value
+		}
+		response.Headers500 = &headers
+	case rsp.StatusCode == 503:
+		var headers SubmitFormResponse503Headers
+		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitRemaining = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitReset = &value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value RequestID
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = value
+		}
+		response.Headers503 = &headers
+	}
+
+	return response, nil
+}
+
 // ParseCreateLeadAliasResponse parses an HTTP response from a CreateLeadAliasWithResponse call
 func ParseCreateLeadAliasResponse(rsp *http.Response) (*CreateLeadAliasResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -5470,13 +8096,6 @@ func ParseCreateLeadAliasResponse(rsp *http.Response) (*CreateLeadAliasResponse,
 			return nil, err
 		}
 		response.JSON500 = &dest
-
-	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 501:
-		var dest NotImplemented
-		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
-			return nil, err
-		}
-		response.JSON501 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
 		var dest ServiceUnavailable
@@ -5767,37 +8386,6 @@ func ParseCreateLeadAliasResponse(rsp *http.Response) (*CreateLeadAliasResponse,
 			headers.XRequestId = value
 		}
 		response.Headers500 = &headers
-	case rsp.StatusCode == 501:
-		var headers CreateLeadAliasResponse501Headers
-		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
-			var value int32
-			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
-				return nil, err
-			}
-			headers.RateLimitLimit = &value
-		}
-		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
-			var value int32
-			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
-				return nil, err
-			}
-			headers.RateLimitRemaining = &value
-		}
-		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
-			var value int32
-			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
-				return nil, err
-			}
-			headers.RateLimitReset = &value
-		}
-		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
-			var value RequestID
-			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
-				return nil, err
-			}
-			headers.XRequestId = value
-		}
-		response.Headers501 = &headers
 	case rsp.StatusCode == 503:
 		var headers CreateLeadAliasResponse503Headers
 		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
@@ -5917,13 +8505,6 @@ func ParseCreateLeadResponse(rsp *http.Response) (*CreateLeadResponse, error) {
 			return nil, err
 		}
 		response.JSON500 = &dest
-
-	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 501:
-		var dest NotImplemented
-		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
-			return nil, err
-		}
-		response.JSON501 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
 		var dest ServiceUnavailable
@@ -6214,8 +8795,417 @@ func ParseCreateLeadResponse(rsp *http.Response) (*CreateLeadResponse, error) {
 			headers.XRequestId = value
 		}
 		response.Headers500 = &headers
-	case rsp.StatusCode == 501:
-		var headers CreateLeadResponse501Headers
+	case rsp.StatusCode == 503:
+		var headers CreateLeadResponse503Headers
+		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitRemaining = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitReset = &value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value RequestID
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = value
+		}
+		response.Headers503 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseGetMeetingFormResponse parses an HTTP response from a GetMeetingFormWithResponse call
+func ParseGetMeetingFormResponse(rsp *http.Response) (*GetMeetingFormResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetMeetingFormResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest MeetingForm
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest OriginNotAllowed
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest FormNotFound
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest EmbedLimited
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
+		var dest InternalError
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON500 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest ServiceUnavailable
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON503 = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers GetMeetingFormResponse200Headers
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.AccessControlAllowOrigin = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value RequestID
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = value
+		}
+		response.Headers200 = &headers
+	case rsp.StatusCode == 403:
+		var headers GetMeetingFormResponse403Headers
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.AccessControlAllowOrigin = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value RequestID
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = value
+		}
+		response.Headers403 = &headers
+	case rsp.StatusCode == 404:
+		var headers GetMeetingFormResponse404Headers
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.AccessControlAllowOrigin = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value RequestID
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = value
+		}
+		response.Headers404 = &headers
+	case rsp.StatusCode == 429:
+		var headers GetMeetingFormResponse429Headers
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.AccessControlAllowOrigin = value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value RequestID
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 500:
+		var headers GetMeetingFormResponse500Headers
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.AccessControlAllowOrigin = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value RequestID
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = value
+		}
+		response.Headers500 = &headers
+	case rsp.StatusCode == 503:
+		var headers GetMeetingFormResponse503Headers
+		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitRemaining = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitReset = &value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value RequestID
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = value
+		}
+		response.Headers503 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseBookMeetingResponse parses an HTTP response from a BookMeetingWithResponse call
+func ParseBookMeetingResponse(rsp *http.Response) (*BookMeetingResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &BookMeetingResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 201:
+		var dest Booking
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON201 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest InvalidEmbedRequest
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest OriginNotAllowed
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest FormNotFound
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest SlotUnavailable
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON409 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
+		var dest BodyTooLarge
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON413 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 415:
+		var dest UnsupportedMediaType
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON415 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest EmbedLimited
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
+		var dest InternalError
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON500 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest ServiceUnavailable
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON503 = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 201:
+		var headers BookMeetingResponse201Headers
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.AccessControlAllowOrigin = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value RequestID
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = value
+		}
+		response.Headers201 = &headers
+	case rsp.StatusCode == 400:
+		var headers BookMeetingResponse400Headers
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.AccessControlAllowOrigin = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value RequestID
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = value
+		}
+		response.Headers400 = &headers
+	case rsp.StatusCode == 403:
+		var headers BookMeetingResponse403Headers
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.AccessControlAllowOrigin = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value RequestID
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = value
+		}
+		response.Headers403 = &headers
+	case rsp.StatusCode == 404:
+		var headers BookMeetingResponse404Headers
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.AccessControlAllowOrigin = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value RequestID
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = value
+		}
+		response.Headers404 = &headers
+	case rsp.StatusCode == 409:
+		var headers BookMeetingResponse409Headers
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.AccessControlAllowOrigin = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value RequestID
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = value
+		}
+		response.Headers409 = &headers
+	case rsp.StatusCode == 413:
+		var headers BookMeetingResponse413Headers
 		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
 			var value int32
 			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
@@ -6244,9 +9234,299 @@ func ParseCreateLeadResponse(rsp *http.Response) (*CreateLeadResponse, error) {
 			}
 			headers.XRequestId = value
 		}
-		response.Headers501 = &headers
+		response.Headers413 = &headers
+	case rsp.StatusCode == 415:
+		var headers BookMeetingResponse415Headers
+		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitRemaining = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitReset = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value RequestID
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = value
+		}
+		response.Headers415 = &headers
+	case rsp.StatusCode == 429:
+		var headers BookMeetingResponse429Headers
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.AccessControlAllowOrigin = value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value RequestID
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 500:
+		var headers BookMeetingResponse500Headers
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.AccessControlAllowOrigin = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value RequestID
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = value
+		}
+		response.Headers500 = &headers
 	case rsp.StatusCode == 503:
-		var headers CreateLeadResponse503Headers
+		var headers BookMeetingResponse503Headers
+		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitRemaining = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitReset = &value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value RequestID
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = value
+		}
+		response.Headers503 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseListMeetingSlotsResponse parses an HTTP response from a ListMeetingSlotsWithResponse call
+func ParseListMeetingSlotsResponse(rsp *http.Response) (*ListMeetingSlotsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListMeetingSlotsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest MeetingSlots
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest InvalidEmbedRequest
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest OriginNotAllowed
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest FormNotFound
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest EmbedLimited
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
+		var dest InternalError
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON500 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest ServiceUnavailable
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON503 = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers ListMeetingSlotsResponse200Headers
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.AccessControlAllowOrigin = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value RequestID
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = value
+		}
+		response.Headers200 = &headers
+	case rsp.StatusCode == 400:
+		var headers ListMeetingSlotsResponse400Headers
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.AccessControlAllowOrigin = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value RequestID
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = value
+		}
+		response.Headers400 = &headers
+	case rsp.StatusCode == 403:
+		var headers ListMeetingSlotsResponse403Headers
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.AccessControlAllowOrigin = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value RequestID
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = value
+		}
+		response.Headers403 = &headers
+	case rsp.StatusCode == 404:
+		var headers ListMeetingSlotsResponse404Headers
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.AccessControlAllowOrigin = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value RequestID
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = value
+		}
+		response.Headers404 = &headers
+	case rsp.StatusCode == 429:
+		var headers ListMeetingSlotsResponse429Headers
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.AccessControlAllowOrigin = value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value RequestID
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 500:
+		var headers ListMeetingSlotsResponse500Headers
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.AccessControlAllowOrigin = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value RequestID
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = value
+		}
+		response.Headers500 = &headers
+	case rsp.StatusCode == 503:
+		var headers ListMeetingSlotsResponse503Headers
 		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
 			var value int32
 			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
@@ -6770,6 +10050,300 @@ func ParseStartMotionResponse(rsp *http.Response) (*StartMotionResponse, error) 
 		response.Headers501 = &headers
 	case rsp.StatusCode == 503:
 		var headers StartMotionResponse503Headers
+		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitRemaining = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitReset = &value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value RequestID
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = value
+		}
+		response.Headers503 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseIdentifyVisitorResponse parses an HTTP response from a IdentifyVisitorWithResponse call
+func ParseIdentifyVisitorResponse(rsp *http.Response) (*IdentifyVisitorResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &IdentifyVisitorResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 202:
+		var dest Received
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON202 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest InvalidEmbedRequest
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest OriginNotAllowed
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest SiteNotFound
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
+		var dest BodyTooLarge
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON413 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 415:
+		var dest UnsupportedMediaType
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON415 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest EmbedLimited
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
+		var dest InternalError
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON500 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest ServiceUnavailable
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON503 = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 202:
+		var headers IdentifyVisitorResponse202Headers
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.AccessControlAllowOrigin = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value RequestID
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = value
+		}
+		response.Headers202 = &headers
+	case rsp.StatusCode == 400:
+		var headers IdentifyVisitorResponse400Headers
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.AccessControlAllowOrigin = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value RequestID
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = value
+		}
+		response.Headers400 = &headers
+	case rsp.StatusCode == 403:
+		var headers IdentifyVisitorResponse403Headers
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.AccessControlAllowOrigin = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value RequestID
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = value
+		}
+		response.Headers403 = &headers
+	case rsp.StatusCode == 404:
+		var headers IdentifyVisitorResponse404Headers
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.AccessControlAllowOrigin = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value RequestID
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = value
+		}
+		response.Headers404 = &headers
+	case rsp.StatusCode == 413:
+		var headers IdentifyVisitorResponse413Headers
+		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitRemaining = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitReset = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value RequestID
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = value
+		}
+		response.Headers413 = &headers
+	case rsp.StatusCode == 415:
+		var headers IdentifyVisitorResponse415Headers
+		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitRemaining = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitReset = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value RequestID
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = value
+		}
+		response.Headers415 = &headers
+	case rsp.StatusCode == 429:
+		var headers IdentifyVisitorResponse429Headers
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.AccessControlAllowOrigin = value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int32
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value RequestID
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 500:
+		var headers IdentifyVisitorResponse500Headers
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.AccessControlAllowOrigin = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value RequestID
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = value
+		}
+		response.Headers500 = &headers
+	case rsp.StatusCode == 503:
+		var headers IdentifyVisitorResponse503Headers
 		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
 			var value int32
 			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"net/netip"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/inletdev/inlet/impl/auth"
 	"github.com/inletdev/inlet/impl/event"
 	"github.com/inletdev/inlet/impl/fault"
+	"github.com/inletdev/inlet/impl/visitor"
 )
 
 // API holds the operations, tag by tag; together they are the document's
@@ -24,27 +26,47 @@ type API struct {
 	Leads
 	Motions
 	Events
+	Embeds
 }
 
 var _ api.StrictServerInterface = API{}
 
+// Parts are what the operations work with.
+type Parts struct {
+	DB         *db.DB
+	Recorder   *event.Recorder
+	Refusals   *event.Refusals
+	Lists      *event.Lists
+	Identifier *visitor.Identifier
+	Log        *slog.Logger
+	Metrics    prometheus.Registerer
+
+	PublicURL string         // where clients reach the server; may be empty
+	Proxies   []netip.Prefix // networks whose X-Forwarded-For is believed
+}
+
 // New puts the operations into the mux and gives the edge that all requests
 // to the mux, those of other mounts too, go through.
-func New(mux *http.ServeMux, d *db.DB, recorder *event.Recorder, refusals *event.Refusals,
-	lists *event.Lists, log *slog.Logger, r prometheus.Registerer,
-) (*Edge, error) {
+func New(mux *http.ServeMux, p Parts) (*Edge, error) {
 	validators, err := newValidators()
 	if err != nil {
 		return nil, err
 	}
-	guard := &guard{admitter: auth.NewAdmitter(d), validators: validators}
-	edge := &Edge{mux: mux, guard: guard, refusals: refusals, log: log, metrics: newMetrics(r)}
+	guard := &guard{
+		admitter: auth.NewAdmitter(p.DB), validators: validators,
+		now: p.DB.Now, proxies: p.Proxies, publicURL: p.PublicURL,
+	}
+	edge := &Edge{mux: mux, guard: guard, refusals: p.Refusals, log: p.Log, metrics: newMetrics(p.Metrics)}
 
-	strict := api.NewStrictHandlerWithOptions(API{Events: Events{guard, recorder, refusals, lists}}, nil,
-		api.StrictHTTPServerOptions{
-			RequestErrorHandlerFunc:  edge.undecodable,
-			ResponseErrorHandlerFunc: edge.failed,
-		})
+	operations := API{
+		Leads:  Leads{p.DB},
+		Events: Events{guard, p.Recorder, p.Refusals, p.Lists},
+		Embeds: Embeds{guard, p.DB, p.Identifier},
+	}
+	strict := api.NewStrictHandlerWithOptions(operations, nil, api.StrictHTTPServerOptions{
+		RequestErrorHandlerFunc:  edge.undecodable,
+		ResponseErrorHandlerFunc: edge.failed,
+	})
 	api.HandlerWithOptions(strict, api.StdHTTPServerOptions{BaseRouter: mux, ErrorHandlerFunc: edge.unbindable})
 	return edge, nil
 }

@@ -34,6 +34,7 @@ type exchange struct {
 	fault     *fault.Fault // what the client was told, if it was refused
 
 	authorization []string // the header, for admission
+	origin        string   // of the page that sent it, of public operations
 }
 
 // isIntake tells whether the operation takes events in.
@@ -112,17 +113,23 @@ func (e *Edge) route(w http.ResponseWriter, r *http.Request, x *exchange) {
 func (e *Edge) misroute(w http.ResponseWriter, r *http.Request, x *exchange) {
 	probe := *r
 	var allow []string
+	public := false
 	for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"} {
 		probe.Method = method
 		if _, pattern := e.mux.Handler(&probe); pattern != "" {
 			allow = append(allow, method)
+			public = public || operations[pattern] != nil && isPublic(operations[pattern])
 		}
 	}
 	if allow == nil {
 		e.refuse(w, x, fault.NotFound.New())
 		return
 	}
-	w.Header().Set("Allow", strings.Join(append(allow, "OPTIONS"), ", "))
+	methods := strings.Join(append(allow, "OPTIONS"), ", ")
+	w.Header().Set("Allow", methods)
+	if public {
+		preflight(w.Header(), methods)
+	}
 	if r.Method == http.MethodOptions {
 		w.WriteHeader(http.StatusNoContent)
 		return

@@ -6,12 +6,14 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"net/netip"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/inletdev/inlet/gen/api"
 	"github.com/inletdev/inlet/impl/auth"
+	"github.com/inletdev/inlet/impl/limit"
 )
 
 const eventsTag = "Events"
@@ -33,9 +35,18 @@ type guard struct {
 	admitter   *auth.Admitter
 	validators validators
 	bodies     bodies
+
+	// Of public operations.
+	minute    limit.Minute
+	now       func() time.Time
+	proxies   []netip.Prefix
+	publicURL string
 }
 
 func (g *guard) pass(w http.ResponseWriter, r *http.Request, x *exchange) error {
+	if isPublic(x.op) {
+		return g.passPublic(w, r, x)
+	}
 	x.authorization = r.Header.Values("Authorization")
 	// Intake of events admits its caller in the statement that records them. A
 	// recalled caller without the scopes may have them by now.

@@ -1,8 +1,11 @@
-// Package contact knows the people of a workspace.
+// Package contact knows the people of a workspace, and ties what is heard of a
+// person to them.
 package contact
 
 import (
+	"net/mail"
 	"strings"
+	"unicode"
 
 	"github.com/inletdev/inlet/impl/company"
 )
@@ -12,18 +15,41 @@ import (
 // is no address comes back lower-cased, and matches nobody.
 func NormalizeEmail(s string) string {
 	s = strings.ToLower(strings.TrimSpace(s))
-	at := strings.LastIndexByte(s, '@')
-	if at < 0 {
-		return s
-	}
-	// Of what is stripped from a web address (www., port, path), an e-mail
-	// address has nothing: one that does is none.
-	host := s[at+1:]
-	if strings.HasPrefix(host, "www.") || strings.ContainsAny(host, ":/?#\\") {
-		return s
-	}
-	if domain, ok := company.NormalizeDomain(host); ok {
-		return s[:at+1] + domain
+	if at := strings.LastIndexByte(s, '@'); at >= 0 {
+		if domain, ok := hostOf(s[at+1:]); ok {
+			return s[:at+1] + domain
+		}
 	}
 	return s
+}
+
+// hostOf gives the normalized domain of an address. Of what is stripped from a
+// web address (www., port, path), an e-mail address has nothing: one that does
+// is none.
+func hostOf(s string) (string, bool) {
+	if strings.HasPrefix(s, "www.") || strings.ContainsAny(s, ":/?#\\") {
+		return "", false
+	}
+	return company.NormalizeDomain(s)
+}
+
+// ParseEmail reads an e-mail address that a person typed: an addr-spec of RFC
+// 5322 without comments, whose domain is a DNS host name with a dot, letters of
+// any script allowed (RFC 6531). Space and invisible characters around it do not
+// count. It gives the address as it is stored and compared, and its domain.
+func ParseEmail(s string) (address, domain string, ok bool) {
+	s = strings.TrimFunc(s, func(r rune) bool { return unicode.IsSpace(r) || unicode.Is(unicode.Cf, r) })
+	parsed, err := mail.ParseAddress(s)
+	// A display name, angle brackets and comments are no part of an address.
+	if err != nil || parsed.Name != "" || strings.ContainsAny(s, "<>()") {
+		return "", "", false
+	}
+	local, host := s[:strings.LastIndexByte(s, '@')], s[strings.LastIndexByte(s, '@')+1:]
+	if strings.ContainsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }) {
+		return "", "", false
+	}
+	if domain, ok = hostOf(strings.ToLower(host)); !ok {
+		return "", "", false
+	}
+	return strings.ToLower(local) + "@" + domain, domain, true
 }

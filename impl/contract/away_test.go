@@ -159,7 +159,8 @@ func TestAFailureOfTheServerTellsNothingOfItsInside(t *testing.T) {
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	dbtest.Exec(t, e.URL(), `alter table api_keys rename to gone_too; alter table event_ids rename to gone_ids`)
+	dbtest.Exec(t, e.URL(), `alter table api_keys rename to gone_too; alter table event_ids rename to gone_ids;
+		alter table forms rename to gone_forms; alter table meeting_forms rename to gone_meetings; alter table sites rename to gone_sites`)
 	for _, op := range api.Operations {
 		path, body, headers := request(op)
 		a := s.send(t, op.Method, path, body, append(headers, key)...)

@@ -24,7 +24,7 @@ func TestEveryAnsweredEventSurvivesKillsOfServerAndDatabaseAndIsRecordedAndCount
 		if key == "" {
 			key = newKey(t, e)
 			dbtest.Exec(t, e.URL(), `update api_keys set requests_per_minute = 1000000`)
-			dbtest.Exec(t, e.URL(), `insert into companies (workspace_id, company_id, name, source) select workspace_id, 7, 'Acme', 'test' from workspaces`)
+			dbtest.Exec(t, e.URL(), `insert into companies (workspace_id, company_id, name, name_key, source) select workspace_id, 7, 'Acme', 'acme', 'test' from workspaces`)
 			dbtest.Exec(t, e.URL(), `update workspace_gates set events_per_minute = 1000000, events_per_day = 1000000`)
 		}
 		var mu sync.Mutex

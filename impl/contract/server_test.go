@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"os/exec"
@@ -60,7 +61,7 @@ func start(t testing.TB, databaseURL string, env ...string) *server {
 	s := &server{log: new(lockedBuffer), exited: make(chan error, 1)}
 	s.process = exec.CommandContext(context.Background(), binary, "serve")
 	s.process.Env = append(os.Environ(), append([]string{
-		"DATABASE_URL=" + databaseURL, "INLET_LISTEN=127.0.0.1:0",
+		"DATABASE_URL=" + databaseURL, "INLET_LISTEN=127.0.0.1:0", "INLET_TRUSTED_PROXIES=127.0.0.0/8",
 	}, env...)...)
 	stderr, err := s.process.StderrPipe()
 	if err != nil {
@@ -84,6 +85,8 @@ func start(t testing.TB, databaseURL string, env ...string) *server {
 	select {
 	case a := <-address:
 		s.base = "http://" + a
+	case <-s.exited:
+		t.Fatalf("the server ends at once:\n%s", s.log)
 	case <-time.After(60 * time.Second):
 		s.process.Process.Kill()
 		t.Fatalf("the server does not serve:\n%s", s.log)
@@ -147,6 +150,8 @@ func (s *server) send(t testing.TB, method, path, body string, headers ...string
 		t.Fatal(err)
 	}
 	r.Header.Set("Content-Type", "application/json")
+	// As many clients as requests, so that no test uses up another's limit.
+	r.Header.Set("X-Forwarded-For", fmt.Sprintf("10.%d.%d.%d", rand.IntN(256), rand.IntN(256), rand.IntN(256)))
 	for _, h := range headers {
 		name, value, _ := strings.Cut(h, ": ")
 		if r.Header.Del(name); value != "" {

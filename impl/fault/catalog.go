@@ -161,3 +161,19 @@ var (
 		"Events cannot be accepted right now.",
 		"Wait Retry-After seconds, then send the same request again; event ids keep repeats safe.")
 )
+
+// Embeds.
+var (
+	OriginNotAllowed = define("origin_not_allowed", http.StatusForbidden, AfterFix,
+		"The page's origin is none of the site's.",
+		"Add the origin of the page, such as https://www.example.com, to a site of the workspace.")
+	SiteNotFound = define("site_not_found", http.StatusNotFound, AfterFix,
+		"No site has this key.",
+		"Check the site key in the tracker's `data-site`.")
+	FormNotFound = define("form_not_found", http.StatusNotFound, AfterFix,
+		"No form has this public key.",
+		"Check the public key in the address of the embed.")
+	SlotUnavailable = define("slot_unavailable", http.StatusConflict, AfterFix,
+		"The slot is taken by now, or is not offered.",
+		"List the free slots again and let the person choose another.")
+)

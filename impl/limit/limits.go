@@ -10,6 +10,41 @@ const (
 	WorkspaceRequestsPerMinute = 600 // of all service keys of a workspace together
 )
 
+// Leads. Lengths count Unicode code points.
+const (
+	LeadEmailLength          = 320
+	LeadLinkedInLength       = 2048
+	LeadTextLength           = 512 // of every other field
+	LeadExtraFields          = 50  // kept of a lead's unknown fields
+	LeadIdempotencyKeyLength = 128 // characters that count
+)
+
+// Identification of visitors.
+const (
+	IdentifyTokenLifetime = 24 * time.Hour   // of a signed token, from iat to exp
+	IdentifyTokenLeeway   = time.Minute      // between the clocks of signer and server
+	PeopleAddedPerDay     = 500              // by signed tokens, in one workspace and UTC day
+	LinkLifetime          = 10 * time.Minute // from the click of a link to the page's tracker
+)
+
+// What the embeds may ask of one process in a minute. A person behind the
+// address of an office is one of many.
+const (
+	EmbedReadsPerAddress  = 600
+	EmbedWritesPerAddress = 120  // submissions and bookings
+	IdentifiesPerAddress  = 1000 // a customer's own server may stand before the browsers
+	EmbedRequestsPerKey   = 6000 // of one site, form or meeting form
+)
+
+// Forms.
+const (
+	FormFields         = 50
+	FormFieldLength    = 64 // of a field's name
+	PageURLLength      = 2048
+	MeetingSlotDays    = 31 // that one list of slots may span
+	MeetingDefaultDays = 14
+)
+
 // Events. Lengths count Unicode code points, sizes bytes.
 const (
 	EventIDLength       = 100

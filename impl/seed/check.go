@@ -10,7 +10,9 @@ import (
 	"github.com/inletdev/inlet/impl/auth"
 	"github.com/inletdev/inlet/impl/company"
 	"github.com/inletdev/inlet/impl/contact"
+	"github.com/inletdev/inlet/impl/form"
 	"github.com/inletdev/inlet/impl/limit"
+	"github.com/inletdev/inlet/impl/visitor"
 )
 
 var (
@@ -197,6 +199,9 @@ func (c *checker) contacts(all []contactEntry) {
 		if p.Company != "" {
 			c.refers(c.place("contacts", i, "company"), "companies", p.Company)
 		}
+		if _, ok := contact.NormalizeLinkedIn(p.LinkedInURL); !ok && p.LinkedInURL != "" {
+			c.at(c.place("contacts", i, "linkedin_url"), "want the address of a profile such as https://www.linkedin.com/in/ada")
+		}
 		if p.Email == "" {
 			continue
 		}
@@ -365,8 +370,7 @@ func (c *checker) sites(w workspaceEntry) {
 			c.at(c.place("sites", i, "site_key"), "want site_ and letters, digits, dashes or underscores")
 		}
 		for k, origin := range s.Origins {
-			if u, err := url.Parse(origin); err != nil || (u.Scheme != "https" && u.Scheme != "http") || u.Host == "" ||
-				u.Scheme+"://"+u.Host != origin {
+			if !visitor.IsOrigin(origin) {
 				c.at(c.place("sites", i, fmt.Sprintf("origins[%d]", k)), "want an origin such as https://www.example.com")
 			}
 		}
@@ -390,8 +394,8 @@ func (c *checker) sites(w workspaceEntry) {
 		if f.PublicKey != "" && !formKeys.MatchString(f.PublicKey) {
 			c.at(c.place("forms", i, "public_key"), "want form_ and letters, digits, dashes or underscores")
 		}
-		if len(f.Fields) == 0 {
-			c.at(c.place("forms", i, "fields"), "want at least one field")
+		if err := form.CheckFields(f.Fields); err != nil {
+			c.at(c.place("forms", i, "fields"), "%v", err)
 		}
 	}
 	for i, f := range w.MeetingForms {
@@ -400,8 +404,8 @@ func (c *checker) sites(w workspaceEntry) {
 		if f.PublicKey != "" && !meetKeys.MatchString(f.PublicKey) {
 			c.at(c.place("meeting_forms", i, "public_key"), "want meet_ and letters, digits, dashes or underscores")
 		}
-		if f.Minutes < 1 {
-			c.at(c.place("meeting_forms", i, "minutes"), "want at least 1")
+		if f.Minutes < 1 || f.Minutes > 24*60 {
+			c.at(c.place("meeting_forms", i, "minutes"), "want 1 to 1440")
 		}
 	}
 }

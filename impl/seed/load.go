@@ -257,7 +257,7 @@ func (l *loader) keys(ctx context.Context, w workspaceEntry) error {
 
 func (l *loader) companies(ctx context.Context, w workspaceEntry) error {
 	for i, c := range w.Companies {
-		record := db.Company{Name: c.Name, Industry: c.Industry, Country: c.Country, Stage: c.Stage, Source: "seed"}
+		record := db.Company{Name: c.Name, NameKey: company.NameKey(c.Name), Industry: c.Industry, Country: c.Country, Stage: c.Stage, Source: "seed"}
 		record.Domain, _ = company.NormalizeDomain(c.Domain)
 		for _, other := range c.OtherDomains {
 			domain, _ := company.NormalizeDomain(other)
@@ -276,11 +276,12 @@ func (l *loader) companies(ctx context.Context, w workspaceEntry) error {
 
 func (l *loader) contacts(ctx context.Context, w workspaceEntry) error {
 	for i, p := range w.Contacts {
+		linkedIn, _ := contact.NormalizeLinkedIn(p.LinkedInURL)
 		id, err := l.save(ctx, "contacts", i, p.Ref, func(id int64) (int64, error) {
 			return l.s.SaveContact(ctx, id, db.Contact{
 				Company: l.report.Companies[p.Company], Email: contact.NormalizeEmail(p.Email),
 				FirstName: p.FirstName, LastName: p.LastName, Title: p.Title, Seniority: p.Seniority,
-				Department: p.Department, Phone: p.Phone, LinkedInURL: p.LinkedInURL, Source: "seed",
+				Department: p.Department, Phone: contact.NormalizePhone(p.Phone), LinkedInURL: linkedIn, Source: "seed",
 			})
 		})
 		if err != nil {

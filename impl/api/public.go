@@ -1,0 +1,106 @@
+package api
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+
+	"github.com/inletdev/inlet/gen/api"
+	"github.com/inletdev/inlet/impl/auth"
+	"github.com/inletdev/inlet/impl/limit"
+)
+
+// isPublic tells the operations that browsers call, without a credential.
+func isPublic(op *api.Operation) bool { return len(op.Scopes) == 0 }
+
+// allowAnyPage lets a page of any origin read an answer. Who may cause one is
+// checked against the sites of the workspace, by the operation.
+func allowAnyPage(h http.Header) { h.Set("Access-Control-Allow-Origin", "*") }
+
+// preflight answers a browser that asks whether a page may send a request.
+func preflight(h http.Header, methods string) {
+	allowAnyPage(h)
+	h.Set("Access-Control-Allow-Methods", methods)
+	h.Set("Access-Control-Allow-Headers", "Content-Type")
+	h.Set("Access-Control-Max-Age", "86400")
+}
+
+// passPublic is pass for public operations: the address takes the place of the
+// credential.
+func (g *guard) passPublic(w http.ResponseWriter, r *http.Request, x *exchange) error {
+	allowAnyPage(w.Header())
+	allowed := limit.EmbedReadsPerAddress
+	switch {
+	case x.op.ID == "identifyVisitor":
+		allowed = limit.IdentifiesPerAddress
+	case x.op.MaxBody > 0:
+		allowed = limit.EmbedWritesPerAddress
+	}
+	name := x.op.Method + " " + clientNetwork(r, g.proxies)
+	if left, ok := g.minute.Take(name, allowed, g.now()); !ok {
+		return auth.TooMany(allowed, left)
+	}
+	x.origin = originOf(r, g.publicURL)
+	return g.check(w, r, x)
+}
+
+// take counts a request of a site or form, by its public key.
+func (g *guard) take(key string) error {
+	if left, ok := g.minute.Take(key, limit.EmbedRequestsPerKey, g.now()); !ok {
+		return auth.TooMany(limit.EmbedRequestsPerKey, left)
+	}
+	return nil
+}
+
+// originOf gives the origin of the page that sent a request; empty where it is
+// one of Inlet's own pages, or no page at all.
+func originOf(r *http.Request, publicURL string) string {
+	origin := r.Header.Get("Origin")
+	if u, err := url.Parse(origin); err == nil && u.Host != "" && u.Host == r.Host {
+		return ""
+	}
+	if own, err := url.Parse(publicURL); err == nil && own.Host != "" && strings.EqualFold(origin, own.Scheme+"://"+own.Host) {
+		return ""
+	}
+	return origin
+}
+
+// clientNetwork gives the address that a request came from, of IPv6 the first 64
+// bits, which one client has to itself. Where proxies of ours stand before the
+// server, it is the last address that none of them has.
+func clientNetwork(r *http.Request, proxies []netip.Prefix) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		host = r.RemoteAddr
+	}
+	client, err := netip.ParseAddr(host)
+	if err != nil {
+		return host
+	}
+	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
+	for i := len(hops) - 1; i >= 0 && isOneOf(client.Unmap(), proxies); i-- {
+		hop, err := netip.ParseAddr(strings.TrimSpace(hops[i]))
+		if err != nil {
+			break
+		}
+		client = hop
+	}
+	client = client.Unmap().WithZone("")
+	if client.Is6() {
+		if network, err := client.Prefix(64); err == nil {
+			return network.String()
+		}
+	}
+	return client.String()
+}
+
+func isOneOf(a netip.Addr, networks []netip.Prefix) bool {
+	for _, n := range networks {
+		if n.Contains(a) {
+			return true
+		}
+	}
+	return false
+}

@@ -154,6 +154,11 @@ func (p *Pinned) Flush(ctx context.Context) error {
 	}
 	var position string
 	err := p.get(ctx, &position, flush)
+	// Found broken only now, the connection was replaced: the flush went over a
+	// fresh one, and vouches for nothing.
+	if err == nil && p.lost {
+		err = fmt.Errorf("the connection was broken at a flush: %w", ErrAway)
+	}
 	p.lost, p.unflushed = false, false
 	return err
 }

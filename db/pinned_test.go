@@ -3,6 +3,7 @@ package db_test
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/inletdev/inlet/db"
 	"github.com/inletdev/inlet/db/dbtest"
@@ -19,9 +20,12 @@ func TestAFlushVouchesOnlyForWhatWasRecordedOverTheSameConnection(t *testing.T) 
 		})
 		return err
 	}
-	broken := func() {
+	terminate := func() {
 		dbtest.Exec(t, address, `select pg_terminate_backend(pid) from pg_stat_activity
 			where datname = current_database() and pid <> pg_backend_pid()`)
+	}
+	broken := func() {
+		terminate()
 		if err := record(true); err == nil {
 			t.Fatal("the connection is not broken")
 		}
@@ -38,6 +42,16 @@ func TestAFlushVouchesOnlyForWhatWasRecordedOverTheSameConnection(t *testing.T) 
 	}
 	if err := pinned.Flush(t.Context()); !errors.Is(err, db.ErrAway) {
 		t.Errorf("what was recorded over the broken connection is vouched for: %v", err)
+	}
+	// Nor is it where only the flush finds the connection broken, after a while
+	// in which it was not used.
+	if err := record(false); err != nil {
+		t.Fatal(err)
+	}
+	terminate()
+	time.Sleep(150 * time.Millisecond)
+	if err := pinned.Flush(t.Context()); !errors.Is(err, db.ErrAway) {
+		t.Errorf("what was recorded over a connection that broke unnoticed is vouched for: %v", err)
 	}
 	// And then all is well again.
 	if err := errors.Join(record(false), pinned.Flush(t.Context())); err != nil {

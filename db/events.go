@@ -167,7 +167,9 @@ const lockGate = `select pg_advisory_xact_lock(gate_key($1)) /* the gate of work
 
 // lockGate holds back events of the workspace until the transaction ends; for
 // changes to what every group of events relies on, such as the numbering of
-// event types.
+// event types. It comes before any change to a row that groups of events change
+// too, the gate's and those of event types: in the other order they would wait
+// for each other.
 func (s *Scope) lockGate(ctx context.Context) error {
 	_, err := s.exec(ctx, lockGate)
 	return err

@@ -157,6 +157,9 @@ func (s *Scope) RenameEventType(ctx context.Context, name, label string) error {
 }
 
 func (s *Scope) changeEventType(ctx context.Context, statement, name, value string) error {
+	if err := s.lockGate(ctx); err != nil {
+		return err
+	}
 	n, err := s.exec(ctx, statement, name, value)
 	if err != nil {
 		return err

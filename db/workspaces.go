@@ -85,6 +85,9 @@ const updateGateLimits = `
 
 // UpdateWorkspace sets name, switches and limits; slug and id stay.
 func (s *Scope) UpdateWorkspace(ctx context.Context, w Workspace) error {
+	if err := s.lockGate(ctx); err != nil {
+		return err
+	}
 	if _, err := s.exec(ctx, updateWorkspace, w.Name, w.AgentsEnabled, w.APIEnabled, w.MCPEnabled,
 		w.CreateCompanies, w.CreateContacts, w.Enrichment); err != nil {
 		return err

@@ -17,6 +17,7 @@ var (
 	ErrNotFound = errors.New("not found")
 	ErrExists   = errors.New("exists already")
 	ErrAway     = errors.New("the database is away")
+	ErrHeld     = errors.New("a lock is held for too long") // also ErrAway: here, too, waiting is all that helps
 )
 
 // ExistsError is ErrExists with the unique constraint that was violated.
@@ -49,8 +50,10 @@ func classify(ctx context.Context, err error) error {
 			server.Code == "57P01", server.Code == "57P02", server.Code == "57P03", // shutting down, crashed, starting
 			server.Code == "53300",                         // too many connections
 			server.Code == "53100", server.Code == "58030", // disk full, I/O error
-			server.Code == "57014", server.Code == "55P03": // our own time-outs: statement, lock
+			server.Code == "57014": // our own time-out of statements
 			return fmt.Errorf("%w: %w", ErrAway, err)
+		case server.Code == lockTimeout:
+			return fmt.Errorf("%w: %w: %w", ErrAway, ErrHeld, err)
 		}
 		return err
 	}
@@ -61,6 +64,8 @@ func classify(ctx context.Context, err error) error {
 	}
 	return err
 }
+
+const lockTimeout = "55P03"
 
 // retryable tells errors after which PostgreSQL wants the whole transaction run
 // again: a serialization failure or a deadlock.

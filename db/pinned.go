@@ -30,7 +30,8 @@ const pinnedTrust = 100 * time.Millisecond
 func (d *DB) Pin() *Pinned { return &Pinned{db: d} }
 
 // get runs a statement for one row. After an error the next one gets a fresh
-// connection.
+// connection, unless it was only a lock that could not be had: then this one is
+// whole, and still vouches for what was recorded over it.
 func (p *Pinned) get(ctx context.Context, dest any, query string, args ...any) error {
 	if p.conn != nil && time.Since(p.used) > pinnedTrust && p.conn.PingContext(ctx) != nil {
 		p.Close()
@@ -40,7 +41,7 @@ func (p *Pinned) get(ctx context.Context, dest any, query string, args ...any) e
 	if err == nil {
 		err = statement.GetContext(ctx, dest, args...)
 	}
-	if err != nil {
+	if err != nil && (ctx.Err() != nil || !hasCode(err, lockTimeout)) {
 		p.Close()
 	}
 	return classify(ctx, err)

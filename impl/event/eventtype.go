@@ -6,6 +6,7 @@ import (
 	"maps"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/inletdev/inlet/db"
 	"github.com/inletdev/inlet/impl/fault"
@@ -45,6 +46,8 @@ type registries struct {
 	mu         sync.Mutex
 	known      map[int64]registry
 	properties int // of all of them
+
+	avoided map[int64]time.Time // workspaces that something else holds on to, and until when they are left alone
 }
 
 // mostProperties bounds what is known; past it all is forgotten.
@@ -81,6 +84,27 @@ func (r *registries) forgetAll() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.known, r.properties = nil, 0
+}
+
+// avoid leaves a workspace alone for a while.
+func (r *registries) avoid(workspace int64, until time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.avoided == nil {
+		r.avoided = make(map[int64]time.Time)
+	}
+	r.avoided[workspace] = until
+}
+
+func (r *registries) avoids(workspace int64, now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	until, ok := r.avoided[workspace]
+	if ok && now.After(until) {
+		delete(r.avoided, workspace)
+		return false
+	}
+	return ok
 }
 
 // size is how many names and properties the registry holds.

@@ -144,6 +144,20 @@ func (l *lane) recordEach(offers []*offer) {
 	}
 }
 
+// recordApart settles the workspaces of a group one by one, where something
+// else holds on to one of them: the others must not wait for it, now or with
+// the next groups.
+func (l *lane) recordApart(g *group, err error) {
+	if len(g.parts) == 1 {
+		l.registries.avoid(g.parts[0].workspace(), time.Now().Add(awayFor))
+		l.fail(g.offers(), err)
+		return
+	}
+	for i := range g.parts {
+		l.record(g.parts[i].offers)
+	}
+}
+
 // try makes one call for all offers and gives back those to be tried again.
 func (l *lane) try(offers []*offer) (again []*offer) {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
@@ -159,6 +173,10 @@ func (l *lane) try(offers []*offer) (again []*offer) {
 		}
 		same := offers[:n]
 		offers = offers[n:]
+		if l.registries.avoids(same[0].workspace, time.Now()) {
+			l.fail(same, db.ErrHeld)
+			continue
+		}
 		known, err := l.registry(ctx, same)
 		if err != nil {
 			l.fail(same, err)
@@ -173,9 +191,13 @@ func (l *lane) try(offers []*offer) (again []*offer) {
 	}
 
 	result, err := l.conn.RecordEvents(ctx, &g.call)
+	if errors.Is(err, db.ErrHeld) {
+		l.recordApart(&g, err)
+		return nil
+	}
 	if err != nil {
 		l.registries.forgetAll()
-		if all := g.offers(); len(all) > 1 && !errors.Is(err, db.ErrAway) {
+		if all := g.offers(); len(all) > 1 && !isAway(err) {
 			l.recordEach(all)
 		} else {
 			l.fail(all, err)
@@ -234,12 +256,18 @@ func current(offers []*offer, version int64) []*offer {
 
 func (l *lane) fail(offers []*offer, err error) {
 	for _, o := range offers {
-		if errors.Is(err, db.ErrAway) || errors.Is(err, context.DeadlineExceeded) {
+		if isAway(err) {
 			o.settle(unavailable(err))
 		} else {
 			o.settle(fault.InternalError.Because(err))
 		}
 	}
+}
+
+// isAway tells errors that say nothing of what was sent: the next request would
+// only meet them too.
+func isAway(err error) bool {
+	return errors.Is(err, db.ErrAway) || errors.Is(err, db.ErrHeld) || errors.Is(err, context.DeadlineExceeded)
 }
 
 func unavailable(cause error) *fault.Fault {

@@ -75,3 +75,43 @@ func TestExpiryDropsWholeDaysAndNothingThatIsStillListed(t *testing.T) {
 	}
 	record(at("100 days"), "a")
 }
+
+// A server may have been down for so long that events expired before they were
+// processed.
+func TestAcceptedEventsBecomeFactsBeforeTheirDayIsDropped(t *testing.T) {
+	d, address := dbtest.Private(t)
+	w, versions, contact := peopled(t, d, address, "down")
+	identify(t, d, w, "v", contact)
+	p := d.Pin()
+	defer p.Close()
+	recordOne(t, p, w, versions, 1, "v")
+	dbtest.Exec(t, address, fmt.Sprintf(`alter database %s set inlet.clock_offset = '32 days'`,
+		dbtest.Query[string](t, address, `select current_database()`)))
+	later, err := db.Open(t.Context(), db.Config{URL: address})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer later.Close()
+	if err := later.EnsureEventPartitions(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := later.DropExpiredEvents(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := later.ProcessEvents(t.Context(), w, 100); err != nil {
+		t.Fatal(err)
+	}
+	if n := dbtest.Query[int](t, address, `select g.accepted_events - p.processed_events
+		from workspace_gates g join event_progress p on p.workspace_id = g.workspace_id where g.workspace_id = $1`, w); n != 0 {
+		t.Errorf("the backlog holds %d events that are gone", n)
+	}
+	if n := dbtest.Query[int](t, address, `select coalesce(sum(events), 0) from event_facts`); n != 1 {
+		t.Errorf("%d events became facts, want 1", n)
+	}
+	if err := later.DropExpiredEvents(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := dbtest.Query[int](t, address, `select count(*) from events`); n != 0 {
+		t.Errorf("%d events are left", n)
+	}
+}

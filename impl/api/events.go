@@ -76,7 +76,7 @@ func (s Events) record(ctx context.Context, x *exchange) ([]event.Result, error)
 // ListEvents lists events of the last 30 days.
 func (s Events) ListEvents(ctx context.Context, r api.ListEventsRequestObject) (api.ListEventsResponseObject, error) {
 	q := event.Query{
-		Limit: 50, Cursor: value(r.Params.Cursor), Name: value(r.Params.Name),
+		Limit: 50, Cursor: r.Params.Cursor, Name: value(r.Params.Name),
 		Status: event.StatusNamed(string(value(r.Params.Status))),
 	}
 	if r.Params.Limit != nil {
@@ -112,7 +112,7 @@ func (s Events) ListEvents(ctx context.Context, r api.ListEventsRequestObject) (
 
 // ListEventTypes lists event names.
 func (s Events) ListEventTypes(ctx context.Context, r api.ListEventTypesRequestObject) (api.ListEventTypesResponseObject, error) {
-	q := event.Query{Limit: 100, Cursor: value(r.Params.Cursor)}
+	q := event.Query{Limit: 100, Cursor: r.Params.Cursor}
 	if r.Params.Limit != nil {
 		q.Limit = int(*r.Params.Limit)
 	}

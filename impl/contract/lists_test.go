@@ -212,14 +212,12 @@ func TestACursorIsOfItsListItsWorkspaceAndItsFilters(t *testing.T) {
 		"/api/v1/events?status=accepted&cursor=" + cursor: w,
 		"/api/v1/event-types?cursor=" + cursor:            w,
 		"/api/v1/events?cursor=x":                         w,
+		"/api/v1/events?cursor=":                          w, // of no page, so no way to begin anew unnoticed
+		"/api/v1/event-types?cursor=":                     w,
 		"/api/v1/events?cursor=" + cursor + "A":           w,
 		"/api/v1/event-types?cursor=n1":                   w,
 	} {
 		expect(t, s.send(t, "GET", query, "", of.key("all")), 400, "invalid_cursor", "cursor")
-	}
-	// An empty one asks for the first page.
-	if page := w.list(t, s, url.Values{"cursor": {""}}); len(page.Rows) != 3 {
-		t.Errorf("%d rows", len(page.Rows))
 	}
 }
 

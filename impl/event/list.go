@@ -23,10 +23,10 @@ func NewLists(d *db.DB, signer page.Signer) *Lists { return &Lists{d, signer} }
 
 // A Query says which page of a list is wanted.
 type Query struct {
-	Limit  int    // at least 1
-	Cursor string // empty for the first page
-	Name   string // empty for events of every name
-	Status Status // zero for events of every status
+	Limit  int     // at least 1
+	Cursor *string // nil for the first page
+	Name   string  // empty for events of every name
+	Status Status  // zero for events of every status
 }
 
 // A Recorded event, as it is listed.
@@ -55,8 +55,8 @@ func (l *Lists) Events(ctx context.Context, workspace int64, q Query) (rows []Re
 	if q.Status != unsettled {
 		f.Status = int64(q.Status - Accepted)
 	}
-	if q.Cursor != "" {
-		position, ok := l.signer.Open(list, q.Cursor)
+	if q.Cursor != nil {
+		position, ok := l.signer.Open(list, *q.Cursor)
 		if f.Before, err = strconv.ParseInt(position, 10, 64); !ok || err != nil {
 			return nil, "", 0, invalidCursor()
 		}
@@ -88,9 +88,9 @@ const numberBits = 20
 func (l *Lists) Types(ctx context.Context, workspace int64, q Query) (rows []db.ListedEventType, next string, total int64, err error) {
 	list := page.List{Name: "event-types", Workspace: workspace}
 	after := ""
-	if q.Cursor != "" {
+	if q.Cursor != nil {
 		var ok bool
-		if after, ok = l.signer.Open(list, q.Cursor); !ok {
+		if after, ok = l.signer.Open(list, *q.Cursor); !ok {
 			return nil, "", 0, invalidCursor()
 		}
 	}

@@ -25,8 +25,9 @@ const minVersion = 140000
 
 // Config says which database to open and how.
 type Config struct {
-	URL      string // a PostgreSQL connection string
-	MaxConns int    // connections at a time; 0 means 20
+	URL          string        // a PostgreSQL connection string
+	MaxConns     int           // connections at a time; 0 means 20
+	AnswerWithin time.Duration // after which a silent database is away; 0 means 32 s
 }
 
 // DB is an open database, safe for concurrent use.
@@ -76,6 +77,11 @@ func Open(ctx context.Context, c Config) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("database URL: %w", err)
 	}
+	within := c.AnswerWithin
+	if within == 0 {
+		within = answerWithin
+	}
+	connector.Dialer(dialer{within: within})
 	d := &DB{x: sqlx.NewDb(sql.OpenDB(connector), "postgres"), hot: make(map[string]*sqlx.Stmt)}
 	conns := c.MaxConns
 	if conns == 0 {

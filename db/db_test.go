@@ -3,7 +3,9 @@ package db_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"net"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -189,5 +191,31 @@ func TestADatabaseThatComesBackIsUsedAgain(t *testing.T) {
 	defer e.Stop()
 	if _, err := d.Workspaces(t.Context()); err != nil {
 		t.Errorf("a database that came back is %v", err)
+	}
+}
+
+// A database whose machine hangs takes connections and statements, and says
+// nothing, not even to a request to cancel.
+func TestADatabaseThatSaysNothingIsAway(t *testing.T) {
+	silent, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	opened := make(chan error, 1)
+	go func() {
+		_, err := db.Open(context.Background(), db.Config{
+			URL:          fmt.Sprintf("postgres://nobody@%s/x?sslmode=disable", silent.Addr()),
+			AnswerWithin: 200 * time.Millisecond,
+		})
+		opened <- err
+	}()
+	select {
+	case err := <-opened:
+		if !errors.Is(err, db.ErrAway) {
+			t.Errorf("it is %v", err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("it is waited for without end")
 	}
 }

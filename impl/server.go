@@ -3,6 +3,7 @@ package impl
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -29,7 +30,8 @@ const (
 	writeTimeout  = 60 * time.Second // from the headers to the end of the answer
 	idleTimeout   = 2 * time.Minute  // between requests of a connection
 	headerBytes   = 32 << 10
-	readyTimeout  = 2 * time.Second // for the database to say that it is there
+	readyTimeout  = 2 * time.Second         // for the database to say that it is there
+	restTimeout   = 1500 * time.Millisecond // for what is left once requests are answered
 )
 
 // A Server is everything that `inlet serve` runs on one database.
@@ -108,12 +110,24 @@ func (s *Server) HTTP() *http.Server { return s.http }
 func (s *Server) Metrics() http.Handler { return s.metrics }
 
 // Close ends the server in order: no new requests, answers to those in flight,
-// background work. The context bounds the wait for answers.
+// background work. The context bounds the wait for answers; what then is left
+// takes no more than a moment, unless the database hangs, and that ends it too.
 func (s *Server) Close(ctx context.Context) error {
 	err := s.http.Shutdown(ctx)
-	s.recorder.Close()
-	s.stopJobs()
-	return errors.Join(err, s.refusals.Write(ctx))
+	rest, cancel := context.WithTimeout(context.WithoutCancel(ctx), restTimeout)
+	defer cancel()
+	closed := make(chan error, 1)
+	go func() {
+		s.recorder.Close()
+		s.stopJobs()
+		closed <- s.refusals.Write(rest)
+	}()
+	select {
+	case left := <-closed:
+		return errors.Join(err, left)
+	case <-rest.Done():
+		return errors.Join(err, fmt.Errorf("the database does not answer: %w", rest.Err()))
+	}
 }
 
 // live says that the process runs, whatever else is wrong.

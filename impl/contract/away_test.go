@@ -1,12 +1,15 @@
 package contract
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -97,6 +100,54 @@ func TestSIGTERMEndsTheServerInTimeAndWithSuccess(t *testing.T) {
 	if err := s.stop(); err != nil {
 		t.Errorf("it ends with %v", err)
 	}
+	if took := time.Since(begun); took > 10*time.Second {
+		t.Errorf("it takes %v, which is over its limit of 10 s", took)
+	}
+}
+
+func TestAServerWhoseDatabaseHangsEndsInTimeToo(t *testing.T) {
+	_, e := ownDatabase(t)
+	defer e.Stop()
+	s := start(t, e.URL())
+	key := newKey(t, e)
+	event := `{"id":"e","name":"n","visitor":{"id":"v"}}`
+	if a := s.send(t, "POST", "/api/v1/events", event, key); a.status != 202 {
+		t.Fatalf("%s", a.body)
+	}
+	var hanging []*os.Process
+	for pid := range strings.FieldsSeq(dbtest.Query[string](t, e.URL(), `select string_agg(pid::text, ' ')
+		from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()`)) {
+		n, err := strconv.Atoi(pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		backend, err := os.FindProcess(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := backend.Signal(syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		hanging = append(hanging, backend)
+	}
+	defer func() {
+		for _, backend := range hanging {
+			backend.Signal(syscall.SIGCONT)
+		}
+	}()
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.base+"/api/v1/events", strings.NewReader(event))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", strings.TrimPrefix(key, "Authorization: "))
+	if response, err := http.DefaultClient.Do(r); err == nil {
+		response.Body.Close()
+		t.Errorf("it answers %d", response.StatusCode)
+	}
+	begun := time.Now()
+	s.stop() //nolint:errcheck // that the database hung may well be told
 	if took := time.Since(begun); took > 10*time.Second {
 		t.Errorf("it takes %v, which is over its limit of 10 s", took)
 	}

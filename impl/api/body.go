@@ -4,7 +4,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/inletdev/inlet/gen/api"
@@ -12,18 +12,50 @@ import (
 )
 
 // bodyBytes bounds the bodies of all requests in flight together; beyond it
-// requests are turned away for a moment.
+// requests are turned away for a moment. Those of one workspace get no more than
+// their part: bodies that never arrive must not shut out the others.
 const (
-	bodyBytes = 64 << 20
-	bodyWait  = time.Second
+	bodyBytes          = 64 << 20
+	workspaceBodyBytes = 16 << 20
+	bodyWait           = time.Second
 )
 
 // bodies counts the bytes that bodies of requests in flight may take.
-type bodies struct{ taken atomic.Int64 }
+type bodies struct {
+	mu          sync.Mutex
+	taken       int64
+	byWorkspace map[int64]int64
+}
+
+func (b *bodies) take(workspace, bytes int64) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.taken+bytes > bodyBytes || b.byWorkspace[workspace]+bytes > workspaceBodyBytes {
+		return false
+	}
+	if b.byWorkspace == nil {
+		b.byWorkspace = make(map[int64]int64)
+	}
+	b.taken += bytes
+	b.byWorkspace[workspace] += bytes
+	return true
+}
+
+func (b *bodies) release(workspace, bytes int64) {
+	if bytes == 0 {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.taken -= bytes
+	if b.byWorkspace[workspace] -= bytes; b.byWorkspace[workspace] == 0 {
+		delete(b.byWorkspace, workspace)
+	}
+}
 
 // read reads a body whole, so that its cap comes before its media type and its
 // content. What it takes is to be released when the request has been answered.
-func (b *bodies) read(w http.ResponseWriter, r *http.Request, op *api.Operation) (body []byte, taken int64, err error) {
+func (b *bodies) read(w http.ResponseWriter, r *http.Request, op *api.Operation, workspace int64) (body []byte, taken int64, err error) {
 	taken = op.MaxBody
 	if r.ContentLength >= 0 {
 		taken = r.ContentLength
@@ -31,8 +63,7 @@ func (b *bodies) read(w http.ResponseWriter, r *http.Request, op *api.Operation)
 	if taken > op.MaxBody {
 		return nil, 0, tooLarge(op)
 	}
-	if b.taken.Add(taken) > bodyBytes {
-		b.release(taken)
+	if !b.take(workspace, taken) {
 		return nil, 0, codeOf(op, http.StatusServiceUnavailable).In(bodyWait)
 	}
 	if r.ContentLength >= 0 {
@@ -50,8 +81,6 @@ func (b *bodies) read(w http.ResponseWriter, r *http.Request, op *api.Operation)
 	}
 	return body, taken, nil
 }
-
-func (b *bodies) release(taken int64) { b.taken.Add(-taken) }
 
 func tooLarge(op *api.Operation) *fault.Fault {
 	return codeOf(op, http.StatusRequestEntityTooLarge).Says("want a body of at most %d bytes", op.MaxBody)

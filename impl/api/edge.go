@@ -29,6 +29,7 @@ type exchange struct {
 	caller    *auth.Caller   // nil until recalled or admitted
 	body      []byte         // of an operation, read whole and within its cap
 	bodyTaken int64          // to be released
+	bodyOf    int64          // the workspace that it is released of
 	events    []event.Parsed // the events sent, once they are read
 	one       [1]event.Parsed
 	fault     *fault.Fault // what the client was told, if it was refused
@@ -81,7 +82,7 @@ func (e *Edge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 			e.refuse(out, x, fault.InternalError.New())
 		}
-		e.guard.bodies.release(x.bodyTaken)
+		e.guard.bodies.release(x.bodyOf, x.bodyTaken)
 		e.record(r, x, out, time.Since(start))
 	}()
 	e.route(out, r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x)), x)

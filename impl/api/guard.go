@@ -94,7 +94,8 @@ func (g *guard) check(w http.ResponseWriter, r *http.Request, x *exchange) error
 		return nil
 	}
 	var err error
-	if x.body, x.bodyTaken, err = g.bodies.read(w, r, x.op); err != nil {
+	x.bodyOf = x.caller.Workspace
+	if x.body, x.bodyTaken, err = g.bodies.read(w, r, x.op, x.bodyOf); err != nil {
 		return err
 	}
 	if err := mediaType(r.Header, x.op); err != nil {

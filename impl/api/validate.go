@@ -124,6 +124,7 @@ func (v validators) parameters(op *api.Operation, r *http.Request) error {
 	if r.URL.RawQuery != "" {
 		query = r.URL.Query()
 	}
+	broken := brokenPairs(r.URL.RawQuery)
 	for _, p := range op.Parameters {
 		code := codeOf(op, http.StatusBadRequest)
 		var values []string
@@ -134,6 +135,9 @@ func (v validators) parameters(op *api.Operation, r *http.Request) error {
 				code = fault.IdempotencyKeyRequired
 			}
 		case "query":
+			if broken[p.Name] {
+				return code.At(p.Name, "want %s percent-encoded", p.Name)
+			}
 			values = query[p.Name]
 		default:
 			continue
@@ -158,6 +162,24 @@ func (v validators) parameters(op *api.Operation, r *http.Request) error {
 		}
 	}
 	return nil
+}
+
+// brokenPairs names the parameters whose values cannot be decoded. net/url
+// leaves them out, as if they had not been sent.
+func brokenPairs(query string) (names map[string]bool) {
+	for pair := range strings.SplitSeq(query, "&") {
+		name, value, _ := strings.Cut(pair, "=")
+		if _, err := url.QueryUnescape(value); err == nil && !strings.Contains(pair, ";") {
+			continue
+		}
+		if name, err := url.QueryUnescape(name); err == nil {
+			if names == nil {
+				names = make(map[string]bool)
+			}
+			names[name] = true
+		}
+	}
+	return names
 }
 
 func isInteger(s *jsonschema.Schema) bool {

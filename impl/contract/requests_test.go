@@ -473,6 +473,7 @@ func TestListsCheckTheirQuery(t *testing.T) {
 	s, w := sharedServer(t), workspace(t)
 	for query, param := range map[string]string{
 		"limit=0": "limit", "limit=101": "limit", "limit=x": "limit", "limit=": "limit", "limit=1.0": "limit",
+		"limit=%zz": "limit", "limit=5;x": "limit", "name=n%": "name", "limit=5&limit=%zz": "limit",
 		"limit=1&limit=1": "limit", "limit=+1": "limit",
 		"status=pending_identity": "status", "status=": "status", "name=Bad": "name", "name=a&name=b": "name",
 		"cursor=a&cursor=b": "cursor",

@@ -114,6 +114,9 @@ func (s *Server) Metrics() http.Handler { return s.metrics }
 // takes no more than a moment, unless the database hangs, and that ends it too.
 func (s *Server) Close(ctx context.Context) error {
 	err := s.http.Shutdown(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = s.http.Close() // a client that does not get done with its request is no failure of ours
+	}
 	rest, cancel := context.WithTimeout(context.WithoutCancel(ctx), restTimeout)
 	defer cancel()
 	closed := make(chan error, 1)

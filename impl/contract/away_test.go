@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -96,6 +97,26 @@ func TestSIGTERMEndsTheServerInTimeAndWithSuccess(t *testing.T) {
 	_, e := ownDatabase(t)
 	defer e.Stop()
 	s := start(t, e.URL())
+	begun := time.Now()
+	if err := s.stop(); err != nil {
+		t.Errorf("it ends with %v", err)
+	}
+	if took := time.Since(begun); took > 10*time.Second {
+		t.Errorf("it takes %v, which is over its limit of 10 s", took)
+	}
+}
+
+func TestAClientThatDoesNotFinishItsRequestIsNoFailureOfTheServersEnd(t *testing.T) {
+	_, e := ownDatabase(t)
+	defer e.Stop()
+	s := start(t, e.URL())
+	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(s.base, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Fprintf(conn, "POST /api/v1/events HTTP/1.1\r\nHost: x\r\n%s\r\nContent-Length: 500\r\n\r\n{", newKey(t, e))
+	time.Sleep(300 * time.Millisecond)
 	begun := time.Now()
 	if err := s.stop(); err != nil {
 		t.Errorf("it ends with %v", err)

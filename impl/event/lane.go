@@ -17,7 +17,7 @@ const (
 	groupEvents   = 2000             // a group stops taking offers once it has this many events
 	overlapFrom   = 8                // requests of a group from which on the disk is left to work behind it
 	callTimeout   = 10 * time.Second // of one call to the database
-	offerAttempts = 8                // before an offer that finds its workspace changed each time is turned away
+	offerAttempts = 64               // before an offer that finds its workspace changed each time, by other processes, is turned away
 )
 
 // A lane records events group by group. It has two connections: while the disk is

@@ -219,3 +219,34 @@ func TestADatabaseThatSaysNothingIsAway(t *testing.T) {
 		t.Error("it is waited for without end")
 	}
 }
+
+func TestASlowAnswerDoesNotPutTheClockWrong(t *testing.T) {
+	d, err := db.Open(t.Context(), db.Config{URL: dbtest.URL(t), MaxConns: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	if err := d.SyncClock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w := newWorkspace(t, d, "slow-clock")
+	busy, began := make(chan error, 1), make(chan struct{})
+	go func() {
+		busy <- d.In(t.Context(), w, func(*db.Scope) error {
+			close(began)
+			time.Sleep(time.Second)
+			return nil
+		})
+	}()
+	<-began
+	if err := d.SyncClock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-busy; err != nil {
+		t.Fatal(err)
+	}
+	// The test's database runs by the same clock.
+	if off := time.Until(d.Now()).Abs(); off > 100*time.Millisecond {
+		t.Errorf("the database's time is taken to be off by %v", off)
+	}
+}

@@ -29,7 +29,7 @@ type exchange struct {
 	caller    *auth.Caller   // nil until recalled or admitted
 	body      []byte         // of an operation, read whole and within its cap
 	bodyTaken int64          // to be released
-	bodyOf    int64          // the workspace that it is released of
+	bodyOf    sender         // that it is released of
 	events    []event.Parsed // the events sent, once they are read
 	one       [1]event.Parsed
 	fault     *fault.Fault // what the client was told, if it was refused

@@ -94,7 +94,9 @@ func (g *guard) check(w http.ResponseWriter, r *http.Request, x *exchange) error
 		return nil
 	}
 	var err error
-	x.bodyOf = x.caller.Workspace
+	if x.caller != nil {
+		x.bodyOf.workspace = x.caller.Workspace
+	}
 	if x.body, x.bodyTaken, err = g.bodies.read(w, r, x.op, x.bodyOf); err != nil {
 		return err
 	}

@@ -38,8 +38,8 @@ func (g *guard) passPublic(w http.ResponseWriter, r *http.Request, x *exchange) 
 	case x.op.MaxBody > 0:
 		allowed = limit.EmbedWritesPerAddress
 	}
-	name := x.op.Method + " " + clientNetwork(r, g.proxies)
-	if left, ok := g.minute.Take(name, allowed, g.now()); !ok {
+	x.bodyOf.network = clientNetwork(r, g.proxies)
+	if left, ok := g.minute.Take(x.op.Method+" "+x.bodyOf.network, allowed, g.now()); !ok {
 		return auth.TooMany(allowed, left)
 	}
 	x.origin = originOf(r, g.publicURL)

@@ -9,14 +9,25 @@ import (
 
 // A seeded workspace of one test: what `inlet seed --json` says of it.
 type seeded struct {
-	slug         string
-	ID           int64
-	APIKeys      map[string]struct{ Token string } `json:"api_keys"`
-	Companies    map[string]int64
-	Contacts     map[string]int64
-	Motions      map[string]int64
-	EventTypes   map[string]int64 `json:"event_types"`
-	Sites, Forms map[string]struct{ ID int64 }
+	slug       string
+	ID         int64
+	APIKeys    map[string]struct{ Token string } `json:"api_keys"`
+	Companies  map[string]int64
+	Contacts   map[string]int64
+	Motions    map[string]int64
+	EventTypes map[string]int64 `json:"event_types"`
+	Sites      map[string]struct {
+		ID      int64
+		SiteKey string `json:"site_key"`
+		Secret  string
+	}
+	Forms        map[string]publicForm
+	MeetingForms map[string]publicForm `json:"meeting_forms"`
+}
+
+type publicForm struct {
+	ID        int64
+	PublicKey string `json:"public_key"`
 }
 
 // key gives the header of a key of the workspace.

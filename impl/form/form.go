@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/inletdev/inlet/db"
 	"github.com/inletdev/inlet/impl/contact"
@@ -100,6 +101,9 @@ func fields(names []string) []Field {
 
 // Find gives the form of a public key. The fault is form_not_found.
 func Find(ctx context.Context, d *db.DB, publicKey string) (Form, error) {
+	if !isKey(publicKey) {
+		return Form{}, fault.FormNotFound.New()
+	}
 	f, err := d.FormByKey(ctx, publicKey)
 	if err != nil {
 		return Form{}, notFound(err)
@@ -109,6 +113,9 @@ func Find(ctx context.Context, d *db.DB, publicKey string) (Form, error) {
 		Fields: fields(f.Fields), Origins: f.Origins,
 	}, nil
 }
+
+// isKey spares the database what no key holds, and it cannot: U+0000.
+func isKey(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }
 
 func notFound(err error) error {
 	if errors.Is(err, db.ErrNotFound) {

@@ -29,6 +29,9 @@ type Slot = db.Span
 // FindMeeting gives the meeting form of a public key. The fault is
 // form_not_found.
 func FindMeeting(ctx context.Context, d *db.DB, publicKey string) (MeetingForm, error) {
+	if !isKey(publicKey) {
+		return MeetingForm{}, fault.FormNotFound.New()
+	}
 	m, err := d.MeetingFormByKey(ctx, publicKey)
 	if err != nil {
 		return MeetingForm{}, notFound(err)

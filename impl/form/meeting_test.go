@@ -1,0 +1,71 @@
+package form
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/inletdev/inlet/db"
+)
+
+func TestSlotsFollowTheClockOfTheHostThroughItsJumps(t *testing.T) {
+	hours := db.MeetingForm{
+		Minutes: 60, TimeZone: "Europe/Berlin", Weekdays: []int64{1, 2, 3, 4, 5, 6, 7},
+		OpensMinute: 0, ClosesMinute: 5 * 60, DaysAhead: 400,
+	}
+	day := func(s string) Slot {
+		at, err := time.Parse(time.DateOnly, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return Slot{StartsAt: at.Add(-3 * time.Hour), EndsAt: at.Add(6 * time.Hour)}
+	}
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for on, want := range map[string][]string{
+		"2026-03-28": {"23:00", "00:00", "01:00", "02:00", "03:00"}, // winter: one hour ahead of UTC
+		"2026-03-29": {"23:00", "00:00", "01:00", "02:00"},          // 02:00 to 03:00 is not there
+		"2026-03-30": {"22:00", "23:00", "00:00", "01:00", "02:00"}, // summer
+		"2026-10-25": {"22:00", "23:00", "01:00", "02:00", "03:00"}, // 02:00 is there twice
+	} {
+		slots, err := offered(hours, day(on), now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for i, slot := range slots {
+			got = append(got, slot.StartsAt.Format("15:04"))
+			if slot.EndsAt.Sub(slot.StartsAt) != time.Hour || i > 0 && slot.StartsAt.Before(slots[i-1].EndsAt) {
+				t.Errorf("%s: %v overlaps or has another length", on, slot)
+			}
+		}
+		if len(got) != len(want) {
+			t.Errorf("%s has %v, want %v", on, got, want)
+			continue
+		}
+		for i := range want {
+			if got[i] != want[i] {
+				t.Errorf("%s has %v, want %v", on, got, want)
+				break
+			}
+		}
+	}
+}
+
+func TestSlotsKeepNoticeHorizonWeekdaysAndClosing(t *testing.T) {
+	hours := db.MeetingForm{
+		Minutes: 45, TimeZone: "UTC", Weekdays: []int64{1}, OpensMinute: 9 * 60, ClosesMinute: 11 * 60,
+		NoticeMinutes: 60, DaysAhead: 8,
+	}
+	now := time.Date(2026, 3, 2, 8, 30, 0, 0, time.UTC) // a Monday
+	slots, err := offered(hours, Slot{StartsAt: now.AddDate(0, 0, -10), EndsAt: now.AddDate(0, 0, 30)}, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, slot := range slots {
+		got = append(got, slot.StartsAt.Format("01-02 15:04"))
+	}
+	if want := "[03-02 09:45 03-09 09:00 03-09 09:45]"; fmt.Sprint(got) != want {
+		t.Errorf("the slots are %v, want %s", got, want)
+	}
+}

@@ -45,6 +45,8 @@ var outside = map[string][]string{
 	"scripts/bench":      {"db"},
 	"db/dbtest":          {"db"},
 	"impl/contract":      {},
+
+	"impl/embed/embedtest": {},
 }
 
 // onlyIn says which packages alone may import a package.
@@ -54,6 +56,8 @@ var onlyIn = map[string][]string{
 	"github.com/jmoiron/sqlx":     {"db", "db/dbtest", "scripts/bench"},
 	"github.com/lib/pq":           {"db", "scripts/bench"},
 	"github.com/pressly/goose/v3": {"db"},
+
+	"github.com/chromedp/chromedp": {"impl/embed/embedtest"},
 }
 
 // leaf packages import the standard library and, at most, their one parser.

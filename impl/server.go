@@ -17,6 +17,7 @@ import (
 	"github.com/inletdev/inlet/db"
 	"github.com/inletdev/inlet/impl/api"
 	"github.com/inletdev/inlet/impl/docs"
+	"github.com/inletdev/inlet/impl/embed"
 	"github.com/inletdev/inlet/impl/event"
 	"github.com/inletdev/inlet/impl/page"
 	"github.com/inletdev/inlet/impl/visitor"
@@ -83,6 +84,7 @@ func NewServer(ctx context.Context, d *db.DB, log *slog.Logger, c Config) (*Serv
 		return nil, err
 	}
 	docs.Mount(mux)
+	embed.Mount(mux, d)
 	mux.HandleFunc("GET /livez", live)
 	mux.HandleFunc("GET /readyz", ready(d))
 	if !c.OwnMetrics {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Sees to what the tests need beyond Go: a C compiler for the race detector and
-# PostgreSQL's own programs. Installs what is missing with the machine's package
-# manager, and says so.
+# Sees to what the tests need beyond Go: a C compiler for the race detector,
+# PostgreSQL's own programs, and Chromium for what stands in pages. Installs what
+# is missing with the machine's package manager, and says so.
 set -euo pipefail
 
 missing=()
@@ -11,27 +11,39 @@ if [ -z "${INLET_TEST_DATABASE_URL:-}" ] && [ -z "${INLET_PG_BIN:-}" ] && ! comm
 	! compgen -G '/opt/homebrew/opt/postgresql*/bin/initdb' >/dev/null; then
 	missing+=(postgresql)
 fi
+if [ -z "${INLET_CHROME:-}" ] &&
+	! command -v chromium chromium-browser google-chrome google-chrome-stable chrome headless-shell >/dev/null &&
+	! compgen -G '/Applications/Chromium.app' >/dev/null && ! compgen -G '/Applications/Google Chrome.app' >/dev/null; then
+	missing+=(chromium)
+fi
 [ ${#missing[@]} -eq 0 ] && exit 0
 
 sudo=()
 [ "$(id -u)" -eq 0 ] || sudo=(sudo)
-for what in "${missing[@]}"; do
-	echo "==> installing a missing prerequisite: $what"
+install() {
+	local packages=("$1")
 	if command -v apt-get >/dev/null; then
-		case $what in compiler) packages=(gcc libc6-dev) ;; postgresql) packages=(postgresql) ;; esac
-		"${sudo[@]}" apt-get update -qq
-		DEBIAN_FRONTEND=noninteractive "${sudo[@]}" apt-get install -y -qq "${packages[@]}"
+		case $1 in compiler) packages=(gcc libc6-dev) ;; esac
+		"${sudo[@]}" apt-get update -qq &&
+			DEBIAN_FRONTEND=noninteractive "${sudo[@]}" apt-get install -y -qq "${packages[@]}"
 	elif command -v dnf >/dev/null; then
-		case $what in compiler) packages=(gcc glibc-devel) ;; postgresql) packages=(postgresql-server) ;; esac
+		case $1 in compiler) packages=(gcc glibc-devel) ;; postgresql) packages=(postgresql-server) ;; esac
 		"${sudo[@]}" dnf install -y -q "${packages[@]}"
 	elif command -v apk >/dev/null; then
-		case $what in compiler) packages=(gcc musl-dev) ;; postgresql) packages=(postgresql16) ;; esac
+		case $1 in compiler) packages=(gcc musl-dev) ;; postgresql) packages=(postgresql16) ;; esac
 		"${sudo[@]}" apk add -q "${packages[@]}"
 	elif command -v brew >/dev/null; then
-		case $what in compiler) packages=(gcc) ;; postgresql) packages=(postgresql@16) ;; esac
+		case $1 in compiler) packages=(gcc) ;; postgresql) packages=(postgresql@16) ;; chromium) packages=(--cask chromium) ;; esac
 		brew install -q "${packages[@]}"
 	else
-		echo "no known package manager found: install a C compiler and PostgreSQL 14 or newer by hand" >&2
-		exit 1
+		echo "no known package manager found: install a C compiler, PostgreSQL 14 or newer and Chromium by hand" >&2
+		return 1
 	fi
+}
+for what in "${missing[@]}"; do
+	echo "==> installing a missing prerequisite: $what"
+	install "$what" && continue
+	[ "$what" = chromium ] || exit 1
+	# Some distributions have it elsewhere only.
+	echo "==> no Chromium: tests that open pages will be skipped; INLET_CHROME may name another" >&2
 done

@@ -289,6 +289,7 @@ inlet.queue.push((inlet) => { window.last = inlet.getVisitorId(); %s });
 	if !embedtest.Eval[bool](tab, `early === null && last === inlet.getVisitorId()`) {
 		t.Error("the queue was not worked through")
 	}
+	i.posts(1)
 	tab.Do(`inlet.queue.push((inlet) => inlet.identify({token: 'at once'}))`)
 	if got := i.posts(2); got[0].body["token"] != "queued" || got[1].body["token"] != "at once" {
 		t.Errorf("%v", got)

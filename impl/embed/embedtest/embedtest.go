@@ -247,7 +247,7 @@ func (tab *Tab) Until(expression string) {
 	for deadline := time.Now().Add(patience / 2); !Eval[bool](tab, "Boolean("+expression+")"); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			tab.t.Fatalf("never: %s; the page says %q, the browser reported %q",
-				expression, Eval[string](tab, "document.body && document.body.innerText"), tab.Problems())
+				expression, Eval[string](tab, "document.body && document.body.innerText.slice(-500)"), tab.Problems())
 		}
 	}
 }

@@ -75,16 +75,17 @@ func NewServer(ctx context.Context, d *db.DB, log *slog.Logger, c Config) (*Serv
 	}
 
 	mux := http.NewServeMux()
+	identifier := visitor.NewIdentifier(d, linkKey)
 	edge, err := api.New(mux, api.Parts{
 		DB: d, Recorder: s.recorder, Refusals: s.refusals, Lists: event.NewLists(d, page.NewSigner(cursorKey)),
-		Identifier: visitor.NewIdentifier(d, linkKey), Log: log, Metrics: registry,
+		Identifier: identifier, Log: log, Metrics: registry,
 		PublicURL: c.PublicURL, Proxies: c.Proxies,
 	})
 	if err != nil {
 		return nil, err
 	}
 	docs.Mount(mux)
-	embed.Mount(mux, d)
+	embed.Mount(mux, d, identifier)
 	mux.HandleFunc("GET /livez", live)
 	mux.HandleFunc("GET /readyz", ready(d))
 	if !c.OwnMetrics {

@@ -148,9 +148,9 @@ func conforms(method, path string, a answer) error {
 }
 
 // general checks answers outside operations: a refusal has the general shape,
-// but for those of probes, which are text.
+// but for those of probes, which are text, and of pages.
 func general(path string, a answer) error {
-	if a.status < 400 || len(a.body) == 0 || path == "/readyz" {
+	if a.status < 400 || len(a.body) == 0 || path == "/readyz" || strings.HasPrefix(a.header.Get("Content-Type"), "text/html") {
 		return nil
 	}
 	var body struct {

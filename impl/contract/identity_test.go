@@ -377,7 +377,7 @@ func TestTheLinkOfAnEmailIdentifiesWhoOpensItsPage(t *testing.T) {
 		}
 		response.Body.Close()
 		to, err := url.Parse(response.Header.Get("Location"))
-		if err != nil || response.StatusCode != 302 {
+		if err != nil || response.StatusCode != http.StatusFound {
 			t.Fatalf("a click answers %d, %v", response.StatusCode, err)
 		}
 		query := to.Query()

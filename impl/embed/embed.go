@@ -20,6 +20,7 @@ import (
 	"github.com/inletdev/inlet/db"
 	"github.com/inletdev/inlet/impl/fault"
 	"github.com/inletdev/inlet/impl/form"
+	"github.com/inletdev/inlet/impl/visitor"
 )
 
 //go:embed static
@@ -28,9 +29,10 @@ var static embed.FS
 //go:embed pages
 var pages embed.FS
 
-// Mount adds the routes: the tracker and what pages load below /t, and page and
-// script of each form and meeting form.
-func Mount(mux *http.ServeMux, d *db.DB) {
+// Mount adds the routes: the tracker and what pages load below /t, page and
+// script of each form and meeting form, and the links of e-mails below /l.
+func Mount(mux *http.ServeMux, d *db.DB, identifier *visitor.Identifier) {
+	mux.HandleFunc("GET /l/{token}", follow(identifier))
 	mount(mux, definitions{
 		find:        func(ctx context.Context, key string) (form.Form, error) { return form.Find(ctx, d, key) },
 		findMeeting: func(ctx context.Context, key string) (form.MeetingForm, error) { return form.FindMeeting(ctx, d, key) },

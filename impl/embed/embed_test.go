@@ -248,17 +248,17 @@ func TestWhatIsNoFormIsNotFound(t *testing.T) {
 		"/api/v1/forms/form_x/page", "/api/v1/forms/form_x/embed.js",
 		"/api/v1/meeting-forms/meet_x/page", "/api/v1/meeting-forms/meet_x/embed.js",
 	} {
-		if r, body := get(t, i.base+path); r.StatusCode != http.StatusNotFound || !strings.Contains(body, "There is no such form") {
+		if r, body := get(t, i.base+path); r.StatusCode != http.StatusNotFound || !strings.Contains(body, "There is nothing here") {
 			t.Errorf("%s: %d %s", path, r.StatusCode, body)
 		}
 	}
-	if r, body := get(t, i.base+"/api/v1/meeting-forms/meet_down/page"); r.StatusCode != http.StatusServiceUnavailable || strings.Contains(body, "no such form") {
+	if r, body := get(t, i.base+"/api/v1/meeting-forms/meet_down/page"); r.StatusCode != http.StatusServiceUnavailable || strings.Contains(body, "nothing here") {
 		t.Errorf("%d %s", r.StatusCode, body)
 	}
 	tab := embedtest.Open(t)
 	tab.Expect("404")
 	tab.Go(i.base + "/api/v1/forms/form_x/page")
-	tab.Until(`document.querySelector('h1').textContent === 'There is no such form'`)
+	tab.Until(`document.querySelector('h1').textContent === 'There is nothing here'`)
 }
 
 func TestAPolicyTakesOriginsAndNothingElse(t *testing.T) {

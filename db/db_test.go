@@ -92,7 +92,7 @@ func TestATransactionThatFailsOrPanicsLeavesNothing(t *testing.T) {
 	w := newWorkspace(t, d, "rollback")
 	broken := errors.New("broken")
 	if err := d.In(t.Context(), w, func(s *db.Scope) error {
-		if _, err := s.SaveMotion(t.Context(), 0, db.Motion{Name: "x", Status: "active", Entry: []byte("{}"), Steps: []byte("[]")}); err != nil {
+		if _, err := s.SaveMotion(t.Context(), db.Motion{Name: "x", Status: "active", Entry: []byte("{}"), Steps: []byte("[]")}); err != nil {
 			return err
 		}
 		return broken
@@ -106,7 +106,7 @@ func TestATransactionThatFailsOrPanicsLeavesNothing(t *testing.T) {
 			}
 		}()
 		d.In(t.Context(), w, func(s *db.Scope) error {
-			s.SaveMotion(t.Context(), 0, db.Motion{Name: "x", Status: "active", Entry: []byte("{}"), Steps: []byte("[]")})
+			s.SaveMotion(t.Context(), db.Motion{Name: "x", Status: "active", Entry: []byte("{}"), Steps: []byte("[]")})
 			panic("panicked")
 		})
 	}()

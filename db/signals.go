@@ -19,13 +19,14 @@ const insertSignal = `
 // Tells whether other events meet the signal now.
 const updateSignal = `
 	with before as (
-		select event, min_count, conditions from signals where workspace_id = $1 and signal_id = $2 for update
+		select event, min_count, within_days, conditions from signals where workspace_id = $1 and signal_id = $2 for update
 	)
 	update signals s
 	set name = $3, event = $4, min_count = $5, within_days = $6, conditions = $7::jsonb, score = $8
 	from before
 	where s.workspace_id = $1 and s.signal_id = $2
-	returning (before.event, before.min_count, before.conditions) is distinct from (s.event, s.min_count, s.conditions)`
+	returning (before.event, before.min_count, before.within_days, before.conditions)
+		is distinct from (s.event, s.min_count, s.within_days, s.conditions)`
 
 const rebuildSignalFacts = `select rebuild_signal_facts($1, $2) /* the workspace_id, $1 */`
 

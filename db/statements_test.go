@@ -39,12 +39,15 @@ var ofNoWorkspace = map[string]string{
 	"rebuildSignalFacts":    "its argument is the workspace, $1",
 	"lockGate":              "the gate is found by the workspace, $1",
 	"dropExpiredTokens":     "expired tokens of all workspaces",
+	"decideEntries":         "its argument is the workspace, $1",
+	"dropDecidedEntries":    "old decisions of all workspaces",
+	"dueEnrollments":        "what is due first, whosesoever it is",
 	"lockIdentity":          "the workspace, $1, is part of what is locked",
 }
 
 // bySomethingElse are those that find the workspace by a key of another kind.
 var bySomethingElse = []string{"admitCredential", "workspaceBySlug", "allWorkspaces", "unprocessedWorkspaces",
-	"siteByKey", "emailLink", "formByKey", "meetingFormByKey"}
+	"queuedWorkspaces", "siteByKey", "emailLink", "formByKey", "meetingFormByKey"}
 
 // statements reads every SQL constant of the package from its source.
 func statements(t *testing.T) map[string]string {

@@ -16,6 +16,7 @@ type Workspace struct {
 	CreateCompanies bool      `db:"create_companies" json:"create_companies"`
 	CreateContacts  bool      `db:"create_contacts" json:"create_contacts"`
 	Enrichment      bool      `db:"enrichment" json:"enrichment"`
+	WebhookSecret   string    `db:"webhook_secret" json:"-"` // signs the webhooks of motions
 	EventsPerMinute int       `db:"events_per_minute" json:"events_per_minute"`
 	EventsPerDay    int       `db:"events_per_day" json:"events_per_day"`
 	EventsBacklog   int       `db:"events_backlog" json:"events_backlog"` // accepted events that may wait to be processed

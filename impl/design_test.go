@@ -26,7 +26,7 @@ var layers = [][]string{
 	{"impl/api", "impl/docs", "impl/embed"},
 	{"impl/seed"},
 	{"impl/form"},
-	{"impl/event", "impl/lead", "impl/workspace"},
+	{"impl/event", "impl/lead", "impl/motion", "impl/workspace"},
 	{"impl/visitor"},
 	{"impl/contact"},
 	{"impl/company"},

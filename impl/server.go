@@ -19,6 +19,7 @@ import (
 	"github.com/inletdev/inlet/impl/docs"
 	"github.com/inletdev/inlet/impl/embed"
 	"github.com/inletdev/inlet/impl/event"
+	"github.com/inletdev/inlet/impl/motion"
 	"github.com/inletdev/inlet/impl/page"
 	"github.com/inletdev/inlet/impl/visitor"
 	"github.com/inletdev/inlet/impl/work"
@@ -41,14 +42,16 @@ type Server struct {
 	metrics  http.Handler
 	recorder *event.Recorder
 	refusals *event.Refusals
+	engine   *motion.Engine
 	stopJobs func()
 }
 
 // Config says how a server is reached.
 type Config struct {
-	PublicURL  string         // the API's base address as clients see it
-	Proxies    []netip.Prefix // networks whose X-Forwarded-For is believed
-	OwnMetrics bool           // metrics have a listener of their own, and are not among the routes
+	PublicURL       string         // the API's base address as clients see it
+	Proxies         []netip.Prefix // networks whose X-Forwarded-For is believed
+	WebhookNetworks []netip.Prefix // other than public ones that webhooks may reach
+	OwnMetrics      bool           // metrics have a listener of their own, and are not among the routes
 }
 
 // NewServer builds the server and starts its background work. Close ends it.
@@ -72,6 +75,7 @@ func NewServer(ctx context.Context, d *db.DB, log *slog.Logger, c Config) (*Serv
 		metrics:  promhttp.HandlerFor(registry, promhttp.HandlerOpts{}),
 		recorder: event.NewRecorder(d, runtime.GOMAXPROCS(0)),
 		refusals: event.NewRefusals(d),
+		engine:   motion.NewEngine(d, log, c.WebhookNetworks),
 	}
 
 	mux := http.NewServeMux()
@@ -101,8 +105,8 @@ func NewServer(ctx context.Context, d *db.DB, log *slog.Logger, c Config) (*Serv
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 	working, cancel := context.WithCancel(context.Background())
-	wait := work.Run(working, log, jobs(d, s.refusals))
-	s.stopJobs = func() { cancel(); wait() }
+	wait := work.Run(working, log, jobs(d, s.refusals, s.engine))
+	s.stopJobs = func() { cancel(); wait(); s.engine.Close() }
 	return s, nil
 }
 

@@ -10,9 +10,10 @@ type databaseConfig struct {
 
 // Server settings, of serve.
 type serverConfig struct {
-	Listen         string         `env:"INLET_LISTEN" default:"127.0.0.1:8080" placeholder:"ADDR" help:"Address to serve on; port 0 picks a free one ($$${env}; default ${default})."`
-	MetricsListen  string         `env:"INLET_METRICS_LISTEN" placeholder:"ADDR" help:"Serve /metrics on an address of its own instead of beside the API ($$${env})."`
-	PublicURL      string         `name:"public-url" env:"INLET_PUBLIC_URL" placeholder:"URL" help:"Base address of the API as clients see it ($$${env}; default http://<listen>)."`
-	TrustedProxies []netip.Prefix `name:"trusted-proxies" env:"INLET_TRUSTED_PROXIES" placeholder:"NETS" help:"Networks, such as 10.0.0.0/8, of the proxies in front, whose X-Forwarded-For is believed ($$${env})."`
-	DocsURL        string         `name:"docs-url" env:"INLET_DOCS_URL" placeholder:"URL" help:"Base address of the documentation ($$${env}; default <public-url>/docs)."`
+	Listen          string         `env:"INLET_LISTEN" default:"127.0.0.1:8080" placeholder:"ADDR" help:"Address to serve on; port 0 picks a free one ($$${env}; default ${default})."`
+	MetricsListen   string         `env:"INLET_METRICS_LISTEN" placeholder:"ADDR" help:"Serve /metrics on an address of its own instead of beside the API ($$${env})."`
+	PublicURL       string         `name:"public-url" env:"INLET_PUBLIC_URL" placeholder:"URL" help:"Base address of the API as clients see it ($$${env}; default http://<listen>)."`
+	TrustedProxies  []netip.Prefix `name:"trusted-proxies" env:"INLET_TRUSTED_PROXIES" placeholder:"NETS" help:"Networks, such as 10.0.0.0/8, of the proxies in front, whose X-Forwarded-For is believed ($$${env})."`
+	WebhookNetworks []netip.Prefix `name:"webhook-networks" env:"INLET_WEBHOOK_NETWORKS" placeholder:"NETS" help:"Networks other than public ones, such as 10.0.0.0/8, that webhooks may reach ($$${env})."`
+	DocsURL         string         `name:"docs-url" env:"INLET_DOCS_URL" placeholder:"URL" help:"Base address of the documentation ($$${env}; default <public-url>/docs)."`
 }

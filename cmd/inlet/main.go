@@ -16,6 +16,8 @@ var commands struct {
 	Workspace workspaceCmd `cmd:"" help:"Create, list, show and change workspaces."`
 	EventType eventTypeCmd `cmd:"" help:"List the event names of a workspace, rename, archive or block them."`
 	Refusals  refusalsCmd  `cmd:"" help:"Show which events of a workspace were refused, and why."`
+	Company   companyCmd   `cmd:"" help:"Show what is known of a company."`
+	Motion    motionCmd    `cmd:"" help:"List motions, show, pause, activate and archive them."`
 	Site      siteCmd      `cmd:"" help:"Create sites, list them, change their origins, and rotate their secrets."`
 	Form      formCmd      `cmd:"" help:"Create forms to embed, and list them."`
 	Meeting   meetingCmd   `cmd:"" help:"Create meeting forms, set their hours, and list them and what is booked."`

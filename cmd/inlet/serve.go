@@ -52,7 +52,7 @@ func (c *serveCmd) serve(ctx context.Context, log *slog.Logger, d *db.DB) error 
 		return err
 	}
 	server, err := impl.NewServer(ctx, d, log, impl.Config{
-		PublicURL: c.PublicURL, Proxies: c.TrustedProxies, OwnMetrics: c.MetricsListen != "",
+		PublicURL: c.PublicURL, Proxies: c.TrustedProxies, WebhookNetworks: c.WebhookNetworks, OwnMetrics: c.MetricsListen != "",
 	})
 	if err != nil {
 		return err

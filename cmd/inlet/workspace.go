@@ -19,6 +19,7 @@ type workspaceCmd struct {
 	List   workspaceListCmd   `cmd:"" help:"List the workspaces."`
 	Show   workspaceShowCmd   `cmd:"" help:"Show a workspace and its settings."`
 	Set    workspaceSetCmd    `cmd:"" help:"Change settings of a workspace."`
+	Secret workspaceSecretCmd `cmd:"" name:"webhook-secret" help:"Print the secret that signs the webhooks of a workspace."`
 }
 
 type workspaceCreateCmd struct {
@@ -131,6 +132,18 @@ func (c *workspaceSetCmd) Run() error {
 		w.EventsPerDay = cmp.Or(c.EventsPerDay, w.EventsPerDay)
 		w.EventsBacklog = cmp.Or(c.EventsBacklog, w.EventsBacklog)
 		return s.UpdateWorkspace(ctx, w)
+	})
+}
+
+type workspaceSecretCmd struct {
+	databaseConfig
+	Slug string `arg:"" help:"Which workspace."`
+}
+
+func (c *workspaceSecretCmd) Run() error {
+	return c.inWorkspace(c.Slug, func(_ context.Context, _ *db.Scope, w db.Workspace) error {
+		_, err := fmt.Println(w.WebhookSecret)
+		return err
 	})
 }
 

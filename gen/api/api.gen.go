@@ -822,9 +822,6 @@ type MotionStartConflict = Error
 // MotionStartNotFound What went wrong. Match on `error`.
 type MotionStartNotFound = Error
 
-// NotImplemented What went wrong. Match on `error`.
-type NotImplemented = Error
-
 // OriginNotAllowed What went wrong. Match on `error`.
 type OriginNotAllowed = Error
 
@@ -2449,8 +2446,6 @@ type MotionStartConflictJSONResponse Error
 
 type MotionStartNotFoundJSONResponse Error
 
-type NotImplementedJSONResponse Error
-
 type OriginNotAllowedJSONResponse Error
 
 type RateLimitedJSONResponse Error
@@ -4018,20 +4013,6 @@ func (response StartMotion500JSONResponse) VisitStartMotionResponse(w http.Respo
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(500)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type StartMotion501JSONResponse struct{ NotImplementedJSONResponse }
-
-func (response StartMotion501JSONResponse) VisitStartMotionResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(501)
 	_, err := buf.WriteTo(w)
 	return err
 }

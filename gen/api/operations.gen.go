@@ -102,7 +102,6 @@ var Operations = []Operation{
 			415: []string{"unsupported_media_type"},
 			429: []string{"rate_limited"},
 			500: []string{"start_failed"},
-			501: []string{"not_implemented"},
 			503: []string{"service_unavailable"},
 		},
 	},

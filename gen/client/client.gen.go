@@ -821,9 +821,6 @@ type MotionStartConflict = Error
 // MotionStartNotFound What went wrong. Match on `error`.
 type MotionStartNotFound = Error
 
-// NotImplemented What went wrong. Match on `error`.
-type NotImplemented = Error
-
 // OriginNotAllowed What went wrong. Match on `error`.
 type OriginNotAllowed = Error
 
@@ -1956,6 +1953,11 @@ type ClientInterface interface {
 	// with the same checks as any other trigger; a repeat with the same Idempotency-Key then answers 200 with that
 	// decision. The key belongs to the API key that sent it.
 	//
+	// The checks run in this order, and the first that fails is the `reasonCode`: `agents_off`, `motion_paused`,
+	// `company_gone`, `already_enrolled` (the company is in the motion now), `reentry_not_allowed` (it was before),
+	// `conditions_not_met` (segments), `no_contacts` (the company has none, or none of those that were named) and
+	// `daily_cap_reached`. Else it is `entered`.
+	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /api/v1/motions/{id}/start (the `StartMotion` operationId).
@@ -1966,6 +1968,11 @@ type ClientInterface interface {
 	// Queues the company's entry into a motion that has an API-call trigger. The entry is decided shortly afterwards
 	// with the same checks as any other trigger; a repeat with the same Idempotency-Key then answers 200 with that
 	// decision. The key belongs to the API key that sent it.
+	//
+	// The checks run in this order, and the first that fails is the `reasonCode`: `agents_off`, `motion_paused`,
+	// `company_gone`, `already_enrolled` (the company is in the motion now), `reentry_not_allowed` (it was before),
+	// `conditions_not_met` (segments), `no_contacts` (the company has none, or none of those that were named) and
+	// `daily_cap_reached`. Else it is `entered`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -2368,6 +2375,11 @@ func (c *Client) ListMeetingSlots(ctx context.Context, publicKey MeetingFormKey,
 // with the same checks as any other trigger; a repeat with the same Idempotency-Key then answers 200 with that
 // decision. The key belongs to the API key that sent it.
 //
+// The checks run in this order, and the first that fails is the `reasonCode`: `agents_off`, `motion_paused`,
+// `company_gone`, `already_enrolled` (the company is in the motion now), `reentry_not_allowed` (it was before),
+// `conditions_not_met` (segments), `no_contacts` (the company has none, or none of those that were named) and
+// `daily_cap_reached`. Else it is `entered`.
+//
 // Takes any type of body and a specified content type.
 //
 // Corresponds with POST /api/v1/motions/{id}/start (the `StartMotion` operationId).
@@ -2388,6 +2400,11 @@ func (c *Client) StartMotionWithBody(ctx context.Context, id ID, params *StartMo
 // Queues the company's entry into a motion that has an API-call trigger. The entry is decided shortly afterwards
 // with the same checks as any other trigger; a repeat with the same Idempotency-Key then answers 200 with that
 // decision. The key belongs to the API key that sent it.
+//
+// The checks run in this order, and the first that fails is the `reasonCode`: `agents_off`, `motion_paused`,
+// `company_gone`, `already_enrolled` (the company is in the motion now), `reentry_not_allowed` (it was before),
+// `conditions_not_met` (segments), `no_contacts` (the company has none, or none of those that were named) and
+// `daily_cap_reached`. Else it is `entered`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -3426,6 +3443,11 @@ type ClientWithResponsesInterface interface {
 	// with the same checks as any other trigger; a repeat with the same Idempotency-Key then answers 200 with that
 	// decision. The key belongs to the API key that sent it.
 	//
+	// The checks run in this order, and the first that fails is the `reasonCode`: `agents_off`, `motion_paused`,
+	// `company_gone`, `already_enrolled` (the company is in the motion now), `reentry_not_allowed` (it was before),
+	// `conditions_not_met` (segments), `no_contacts` (the company has none, or none of those that were named) and
+	// `daily_cap_reached`. Else it is `entered`.
+	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /api/v1/motions/{id}/start (the `StartMotion` operationId).
@@ -3436,6 +3458,11 @@ type ClientWithResponsesInterface interface {
 	// Queues the company's entry into a motion that has an API-call trigger. The entry is decided shortly afterwards
 	// with the same checks as any other trigger; a repeat with the same Idempotency-Key then answers 200 with that
 	// decision. The key belongs to the API key that sent it.
+	//
+	// The checks run in this order, and the first that fails is the `reasonCode`: `agents_off`, `motion_paused`,
+	// `company_gone`, `already_enrolled` (the company is in the motion now), `reentry_not_allowed` (it was before),
+	// `conditions_not_met` (segments), `no_contacts` (the company has none, or none of those that were named) and
+	// `daily_cap_reached`. Else it is `entered`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -5440,14 +5467,6 @@ type StartMotionResponse500Headers struct {
 	XRequestId         RequestID
 }
 
-// StartMotionResponse501Headers the declared response headers of an HTTP 501 response for StartMotion
-type StartMotionResponse501Headers struct {
-	RateLimitLimit     *int32
-	RateLimitRemaining *int32
-	RateLimitReset     *int32
-	XRequestId         RequestID
-}
-
 // StartMotionResponse503Headers the declared response headers of an HTTP 503 response for StartMotion
 type StartMotionResponse503Headers struct {
 	RateLimitLimit     *int32
@@ -5482,8 +5501,6 @@ type StartMotionResponse struct {
 	JSON429 *RateLimited
 	// JSON500 the response for an HTTP 500 `application/json` response
 	JSON500 *StartFailed
-	// JSON501 the response for an HTTP 501 `application/json` response
-	JSON501 *NotImplemented
 	// JSON503 the response for an HTTP 503 `application/json` response
 	JSON503 *ServiceUnavailable
 	// Headers200 the parsed response headers for an HTTP 200 response
@@ -5508,8 +5525,6 @@ type StartMotionResponse struct {
 	Headers429 *StartMotionResponse429Headers
 	// Headers500 the parsed response headers for an HTTP 500 response
 	Headers500 *StartMotionResponse500Headers
-	// Headers501 the parsed response headers for an HTTP 501 response
-	Headers501 *StartMotionResponse501Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
 	Headers503 *StartMotionResponse503Headers
 }
@@ -5567,11 +5582,6 @@ func (r StartMotionResponse) GetJSON429() *RateLimited {
 // GetJSON500 returns the response for an HTTP 500 `application/json` response
 func (r StartMotionResponse) GetJSON500() *StartFailed {
 	return r.JSON500
-}
-
-// GetJSON501 returns the response for an HTTP 501 `application/json` response
-func (r StartMotionResponse) GetJSON501() *NotImplemented {
-	return r.JSON501
 }
 
 // GetJSON503 returns the response for an HTTP 503 `application/json` response
@@ -6092,6 +6102,11 @@ func (c *ClientWithResponses) ListMeetingSlotsWithResponse(ctx context.Context, 
 // with the same checks as any other trigger; a repeat with the same Idempotency-Key then answers 200 with that
 // decision. The key belongs to the API key that sent it.
 //
+// The checks run in this order, and the first that fails is the `reasonCode`: `agents_off`, `motion_paused`,
+// `company_gone`, `already_enrolled` (the company is in the motion now), `reentry_not_allowed` (it was before),
+// `conditions_not_met` (segments), `no_contacts` (the company has none, or none of those that were named) and
+// `daily_cap_reached`. Else it is `entered`.
+//
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /api/v1/motions/{id}/start (the `StartMotion` operationId).
@@ -6108,6 +6123,11 @@ func (c *ClientWithResponses) StartMotionWithBodyWithResponse(ctx context.Contex
 // Queues the company's entry into a motion that has an API-call trigger. The entry is decided shortly afterwards
 // with the same checks as any other trigger; a repeat with the same Idempotency-Key then answers 200 with that
 // decision. The key belongs to the API key that sent it.
+//
+// The checks run in this order, and the first that fails is the `reasonCode`: `agents_off`, `motion_paused`,
+// `company_gone`, `already_enrolled` (the company is in the motion now), `reentry_not_allowed` (it was before),
+// `conditions_not_met` (segments), `no_contacts` (the company has none, or none of those that were named) and
+// `daily_cap_reached`. Else it is `entered`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -9659,13 +9679,6 @@ func ParseStartMotionResponse(rsp *http.Response) (*StartMotionResponse, error) 
 		}
 		response.JSON500 = &dest
 
-	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 501:
-		var dest NotImplemented
-		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
-			return nil, err
-		}
-		response.JSON501 = &dest
-
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
 		var dest ServiceUnavailable
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -10017,37 +10030,6 @@ func ParseStartMotionResponse(rsp *http.Response) (*StartMotionResponse, error) 
 			headers.XRequestId = value
 		}
 		response.Headers500 = &headers
-	case rsp.StatusCode == 501:
-		var headers StartMotionResponse501Headers
-		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
-			var value int32
-			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
-				return nil, err
-			}
-			headers.RateLimitLimit = &value
-		}
-		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
-			var value int32
-			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
-				return nil, err
-			}
-			headers.RateLimitRemaining = &value
-		}
-		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
-			var value int32
-			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
-				return nil, err
-			}
-			headers.RateLimitReset = &value
-		}
-		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
-			var value RequestID
-			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
-				return nil, err
-			}
-			headers.XRequestId = value
-		}
-		response.Headers501 = &headers
 	case rsp.StatusCode == 503:
 		var headers StartMotionResponse503Headers
 		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {

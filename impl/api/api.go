@@ -16,7 +16,6 @@ import (
 	"github.com/inletdev/inlet/gen/api"
 	"github.com/inletdev/inlet/impl/auth"
 	"github.com/inletdev/inlet/impl/event"
-	"github.com/inletdev/inlet/impl/fault"
 	"github.com/inletdev/inlet/impl/visitor"
 )
 
@@ -59,9 +58,10 @@ func New(mux *http.ServeMux, p Parts) (*Edge, error) {
 	edge := &Edge{mux: mux, guard: guard, refusals: p.Refusals, log: p.Log, metrics: newMetrics(p.Metrics)}
 
 	operations := API{
-		Leads:  Leads{p.DB},
-		Events: Events{guard, p.Recorder, p.Refusals, p.Lists},
-		Embeds: Embeds{guard, p.DB, p.Identifier},
+		Leads:   Leads{p.DB},
+		Motions: Motions{p.DB},
+		Events:  Events{guard, p.Recorder, p.Refusals, p.Lists},
+		Embeds:  Embeds{guard, p.DB, p.Identifier},
 	}
 	strict := api.NewStrictHandlerWithOptions(operations, nil, api.StrictHTTPServerOptions{
 		RequestErrorHandlerFunc:  edge.undecodable,
@@ -91,6 +91,3 @@ func (e *Edge) unbindable(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	e.refuse(w, x, err)
 }
-
-// later answers an operation that a later release brings.
-func later() error { return fault.NotImplemented.New() }

@@ -67,9 +67,6 @@ var (
 	ServiceUnavailable = define("service_unavailable", http.StatusServiceUnavailable, After,
 		"The service cannot answer right now.",
 		"Wait Retry-After seconds, then send the same request again.")
-	NotImplemented = define("not_implemented", http.StatusNotImplemented, Never,
-		"This release does not answer the operation yet.",
-		"Use a release whose reference lists the operation as available.")
 )
 
 // Leads.

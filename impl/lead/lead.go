@@ -2,7 +2,8 @@
 //
 // A lead is new → working → qualified → converted, or disqualified. It is saved
 // once, with what was sent, in the transaction that ties it to a contact and a
-// company; a test lead is tied to nobody.
+// company, and enters that company into the motions that leads trigger; a test
+// lead is tied to nobody.
 package lead
 
 import (
@@ -82,6 +83,11 @@ func Add(ctx context.Context, s *db.Scope, l Lead) (Created, error) {
 	id, err := s.AddLead(ctx, record)
 	if err != nil {
 		return Created{}, err
+	}
+	if record.Company != 0 {
+		if err := s.QueueLead(ctx, record.Company, record.Contact); err != nil {
+			return Created{}, err
+		}
 	}
 	return Created{ID: id, Test: record.Test, Reconciled: record.Reconciled, Company: record.Company, Contact: record.Contact}, nil
 }

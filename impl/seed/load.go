@@ -17,6 +17,7 @@ import (
 	"github.com/inletdev/inlet/impl/contact"
 	"github.com/inletdev/inlet/impl/event"
 	"github.com/inletdev/inlet/impl/limit"
+	"github.com/inletdev/inlet/impl/motion"
 	"github.com/inletdev/inlet/impl/workspace"
 )
 
@@ -329,16 +330,10 @@ func (l *loader) eventTypes(ctx context.Context, w workspaceEntry) error {
 	return nil
 }
 
-// A condition on a property of an event, as it is stored.
-type condition struct {
-	Property string `json:"property"`
-	Equals   any    `json:"equals"`
-}
-
-func conditionsOf(entries []conditionEntry) []condition {
-	all := make([]condition, len(entries))
+func conditionsOf(entries []conditionEntry) []motion.Condition {
+	all := make([]motion.Condition, len(entries))
 	for i, e := range entries {
-		all[i] = condition(e)
+		all[i] = motion.Condition(e)
 	}
 	return all
 }
@@ -367,40 +362,10 @@ func (l *loader) signals(ctx context.Context, w workspaceEntry) error {
 	return nil
 }
 
-// An entry is a motion's entry settings, as they are stored.
-type entry struct {
-	APICall       bool      `json:"api_call"`
-	LeadCreated   bool      `json:"lead_created"`
-	Events        []trigger `json:"events"`
-	Signals       []int64   `json:"signals"`
-	InSegments    []int64   `json:"in_segments"`
-	NotInSegments []int64   `json:"not_in_segments"`
-	ReentryDays   int64     `json:"reentry_days"` // -1 never, 0 always
-	DailyCap      *int      `json:"daily_cap"`
-}
-
-type trigger struct {
-	Name  string      `json:"name"`
-	Where []condition `json:"where"`
-}
-
-// A step of a motion, as it is stored.
-type step struct {
-	Kind    string   `json:"kind"`
-	Hours   int      `json:"hours,omitempty"`
-	Segment int64    `json:"segment,omitempty"`
-	Field   string   `json:"field,omitempty"`
-	Value   string   `json:"value,omitempty"`
-	Text    string   `json:"text,omitempty"`
-	Name    string   `json:"name,omitempty"`
-	Amount  *float64 `json:"amount,omitempty"`
-	URL     string   `json:"url,omitempty"`
-}
-
 func (l *loader) motions(ctx context.Context, w workspaceEntry) error {
 	for i, m := range w.Motions {
-		settings := entry{
-			APICall: m.Entry.APICall, LeadCreated: m.Entry.LeadCreated, Events: make([]trigger, len(m.Entry.Events)),
+		settings := motion.Entry{
+			APICall: m.Entry.APICall, LeadCreated: m.Entry.LeadCreated, Events: make([]motion.Trigger, len(m.Entry.Events)),
 			Signals:       ids(m.Entry.Signals, l.report.Signals),
 			InSegments:    ids(m.Entry.InSegments, l.report.Segments),
 			NotInSegments: ids(m.Entry.NotInSegments, l.report.Segments),
@@ -408,11 +373,11 @@ func (l *loader) motions(ctx context.Context, w workspaceEntry) error {
 		}
 		settings.ReentryDays, _ = reentry(m.Entry.Reentry)
 		for k, t := range m.Entry.Events {
-			settings.Events[k] = trigger{Name: t.Name, Where: conditionsOf(t.Where)}
+			settings.Events[k] = motion.Trigger{Name: t.Name, Where: conditionsOf(t.Where)}
 		}
-		steps := make([]step, len(m.Steps))
+		steps := make([]motion.Step, len(m.Steps))
 		for k, s := range m.Steps {
-			steps[k] = step{
+			steps[k] = motion.Step{
 				Kind: s.Kind, Hours: s.Days*24 + s.Hours, Segment: l.report.Segments[s.Segment], Field: s.Field,
 				Value: s.Value, Text: s.Text, Name: s.Name, Amount: s.Amount, URL: s.URL,
 			}
@@ -426,8 +391,8 @@ func (l *loader) motions(ctx context.Context, w workspaceEntry) error {
 			return err
 		}
 		id, err := l.save(ctx, "motions", i, m.Ref, func(id int64) (int64, error) {
-			return l.s.SaveMotion(ctx, id, db.Motion{
-				Name: m.Name, Status: cmp.Or(m.Status, "active"), Entry: entryJSON, Steps: stepsJSON,
+			return l.s.SaveMotion(ctx, db.Motion{
+				ID: id, Name: m.Name, Status: cmp.Or(m.Status, "active"), Entry: entryJSON, Steps: stepsJSON,
 			})
 		})
 		if err != nil {

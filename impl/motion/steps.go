@@ -1,0 +1,239 @@
+package motion
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/inletdev/inlet/db"
+)
+
+const (
+	dueBatch   = 200         // enrollments that are looked for at a time
+	lookAgain  = time.Minute // while a motion is paused or the agents are off
+	deliveries = 64          // webhooks on their way at a time, in one process
+	// lease is how long an attempt at a webhook has to itself: if its process dies,
+	// another one is made after it.
+	lease = 2 * webhookTimeout
+)
+
+// backoff is the wait before each new attempt at a step, as Standard Webhooks
+// proposes it; after the last, the enrollment fails.
+var backoff = []time.Duration{
+	5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 10 * time.Hour,
+}
+
+// An Engine takes the steps of enrollments.
+type Engine struct {
+	db      *db.DB
+	log     *slog.Logger
+	client  *http.Client
+	backoff []time.Duration
+
+	onTheirWay sync.WaitGroup
+	slots      chan struct{}
+}
+
+// NewEngine makes an engine whose webhooks reach public addresses, and of others
+// these networks.
+func NewEngine(d *db.DB, log *slog.Logger, networks []netip.Prefix) *Engine {
+	return &Engine{
+		db: d, log: log, client: webhookClient(networks), backoff: backoff, slots: make(chan struct{}, deliveries),
+	}
+}
+
+// Close waits for the webhooks that are on their way.
+func (e *Engine) Close() { e.onTheirWay.Wait() }
+
+// Run takes every step that is due, until there are none left. Several processes
+// share the work: an enrollment that one is at, the others pass by.
+func (e *Engine) Run(ctx context.Context) error {
+	for {
+		due, err := e.db.DueEnrollments(ctx, dueBatch)
+		if err != nil {
+			return err
+		}
+		taken := 0
+		for _, n := range due {
+			switch err := e.advance(ctx, n); {
+			case err == nil:
+				taken++
+			case errors.Is(err, db.ErrAway), ctx.Err() != nil:
+				return err
+			}
+		}
+		if len(due) < dueBatch || taken == 0 {
+			return nil
+		}
+	}
+}
+
+// advance takes the steps of one enrollment up to its next wait, webhook or end,
+// in one transaction.
+func (e *Engine) advance(ctx context.Context, due db.Due) error {
+	var post *webhook
+	giveBack := func() {
+		if post != nil {
+			<-e.slots
+			post = nil
+		}
+	}
+	err := e.db.In(ctx, due.Workspace, func(s *db.Scope) (err error) {
+		giveBack() // it is run again where others got in its way
+		post, err = e.take(ctx, s, due.Enrollment)
+		return err
+	})
+	if err != nil {
+		giveBack()
+	}
+	switch {
+	case errors.Is(err, db.ErrNotFound): // another process was at it
+		return nil
+	case errors.Is(err, db.ErrAway), err != nil && ctx.Err() != nil:
+		return err
+	case err != nil:
+		e.log.Error("a step failed", "workspace", due.Workspace, "enrollment", due.Enrollment, "error", err)
+		return errors.Join(err, e.later(ctx, due, -1, -1, "The step failed on the server."))
+	}
+	if post != nil {
+		e.onTheirWay.Go(func() {
+			defer func() { <-e.slots }()
+			e.deliver(ctx, due, post)
+		})
+	}
+	return nil
+}
+
+// take takes the steps of an enrollment that need nothing but the database. A
+// webhook is only claimed for an attempt, to be made when the claim is sure.
+func (e *Engine) take(ctx context.Context, s *db.Scope, id int64) (*webhook, error) {
+	n, err := s.LockEnrollment(ctx, id, true)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case n.CompanyGone:
+		return nil, s.EndEnrollment(ctx, id, "exited", n.Step, "The company is gone.")
+	case n.MotionStatus == "archived":
+		return nil, s.EndEnrollment(ctx, id, "exited", n.Step, "The motion was archived.")
+	case n.MotionStatus != "active" || !n.AgentsEnabled:
+		return nil, s.MoveEnrollment(ctx, id, n.Step, n.Attempts, lookAgain, "")
+	}
+	var steps []Step
+	if err := json.Unmarshal(n.Steps, &steps); err != nil {
+		return nil, err
+	}
+	for at := n.Step; at < len(steps); at++ {
+		switch step := steps[at]; step.Kind {
+		case Wait:
+			return nil, s.MoveEnrollment(ctx, id, at+1, 0, time.Duration(step.Hours)*time.Hour, "")
+		case SendWebhook:
+			if at != n.Step {
+				n.Attempts = 0
+			}
+			select {
+			case e.slots <- struct{}{}:
+			default: // all are taken: soon
+				return nil, s.MoveEnrollment(ctx, id, at, n.Attempts, time.Second, "")
+			}
+			post, err := newWebhook(n, at, step.URL, e.db.Now())
+			if err == nil {
+				err = s.MoveEnrollment(ctx, id, at, n.Attempts+1, lease, "")
+			}
+			if err != nil {
+				<-e.slots
+				return nil, err
+			}
+			return post, nil
+		default:
+			if err := do(ctx, s, n, step); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return nil, s.EndEnrollment(ctx, id, "completed", len(steps), "")
+}
+
+// do takes a step that is done at once.
+func do(ctx context.Context, s *db.Scope, n db.Enrollment, step Step) error {
+	switch step.Kind {
+	case AddToSegment:
+		return s.AddCompanyToSegment(ctx, step.Segment, n.Company)
+	case RemoveFromSegment:
+		return s.RemoveCompanyFromSegment(ctx, step.Segment, n.Company)
+	case SetField:
+		return s.SetCompanyField(ctx, n.Company, step.Field, step.Value)
+	case AddNote:
+		return s.AddNote(ctx, n.Company, n.ID, step.Text)
+	case CreateOpportunity:
+		return s.AddOpportunity(ctx, n.Company, n.ID, step.Name, step.Amount)
+	}
+	return fmt.Errorf("no step is of kind %q", step.Kind)
+}
+
+// deliver makes the claimed attempt at a webhook and moves the enrollment on.
+func (e *Engine) deliver(ctx context.Context, due db.Due, post *webhook) {
+	problem, final := post.send(ctx, e.client)
+	// The attempt was made: what came of it is kept even if the server is ending.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	var err error
+	switch {
+	case problem == "":
+		err = e.db.In(ctx, due.Workspace, func(s *db.Scope) error {
+			return e.ifClaimed(ctx, s, due.Enrollment, post, func(db.Enrollment) error {
+				return s.MoveEnrollment(ctx, due.Enrollment, post.step+1, 0, 0, "")
+			})
+		})
+	case final:
+		err = e.db.In(ctx, due.Workspace, func(s *db.Scope) error {
+			return e.ifClaimed(ctx, s, due.Enrollment, post, func(db.Enrollment) error {
+				return s.EndEnrollment(ctx, due.Enrollment, "failed", post.step, problem)
+			})
+		})
+	default:
+		err = e.later(ctx, due, post.step, post.attempt, problem)
+	}
+	if err != nil && !errors.Is(err, db.ErrNotFound) {
+		e.log.Error("a webhook's outcome is not kept; it will be sent again", "workspace", due.Workspace,
+			"enrollment", due.Enrollment, "error", err)
+	}
+}
+
+// ifClaimed does something with an enrollment unless its claim was lost: it then
+// took longer than its lease, and another process is at it.
+func (e *Engine) ifClaimed(ctx context.Context, s *db.Scope, id int64, post *webhook, do func(db.Enrollment) error) error {
+	n, err := s.LockEnrollment(ctx, id, false)
+	if err != nil || n.Step != post.step || n.Attempts != post.attempt {
+		return err
+	}
+	return do(n)
+}
+
+// later has a step tried again after a while, or the enrollment failed where it
+// was tried as often as it is. The step and attempt are those that failed,
+// negative for whichever is next.
+func (e *Engine) later(ctx context.Context, due db.Due, step, attempt int, problem string) error {
+	return e.db.In(ctx, due.Workspace, func(s *db.Scope) error {
+		n, err := s.LockEnrollment(ctx, due.Enrollment, false)
+		if err != nil {
+			return err
+		}
+		switch {
+		case step < 0:
+			n.Attempts++
+		case n.Step != step || n.Attempts != attempt:
+			return nil // the claim was lost
+		}
+		if n.Attempts > len(e.backoff) {
+			return s.EndEnrollment(ctx, due.Enrollment, "failed", n.Step, problem)
+		}
+		return s.MoveEnrollment(ctx, due.Enrollment, n.Step, n.Attempts, e.backoff[n.Attempts-1], problem)
+	})
+}

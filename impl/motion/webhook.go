@@ -96,7 +96,7 @@ func (w *webhook) send(ctx context.Context, client *http.Client) (problem string
 	case err != nil:
 		return "The webhook could not be delivered: no answer came.", false
 	}
-	defer response.Body.Close() //nolint:errcheck // it was read as far as it matters
+	defer response.Body.Close()                                //nolint:errcheck // it was read as far as it matters
 	io.Copy(io.Discard, io.LimitReader(response.Body, 64<<10)) //nolint:errcheck // the connection is used again if it can be
 	switch {
 	case response.StatusCode >= 200 && response.StatusCode < 300:

@@ -1,21 +1,27 @@
-// Package docs publishes what people and generators read: the document, and what
-// was measured. It is public, and any page may read it from a browser.
+// Package docs publishes what people and generators read: the document, guides,
+// and what was measured. It is public, and any page may read it from a browser.
 package docs
 
 import (
-	_ "embed"
+	"embed"
 	"net/http"
 
 	"github.com/inletdev/inlet/openapi"
 )
 
-//go:embed benchmarks.md
-var benchmarks []byte
+//go:embed *.md
+var guides embed.FS
 
 // Mount adds the routes, below /docs.
 func Mount(mux *http.ServeMux) {
 	mux.HandleFunc("GET /docs/openapi/v1.json", publish("application/json", openapi.JSON()))
-	mux.HandleFunc("GET /docs/benchmarks", publish("text/markdown; charset=utf-8", benchmarks))
+	for _, guide := range []string{"benchmarks", "embeds", "motions"} {
+		content, err := guides.ReadFile(guide + ".md")
+		if err != nil {
+			panic(err) // it is missing from the binary
+		}
+		mux.HandleFunc("GET /docs/"+guide, publish("text/markdown; charset=utf-8", content))
+	}
 }
 
 func publish(kind string, content []byte) http.HandlerFunc {

@@ -9,8 +9,8 @@ import (
 type Traits struct {
 	Email          string   // normalized
 	LinkedInURL    string   // normalized
-	CompanyDomains []string // of the company that was named, best first, normalized
-	EmailDomains   []string // of the e-mail address, if a company can be known by it, best first
+	CompanyDomains []string // of the company that was named, at most two, best first, normalized
+	EmailDomains   []string // of the e-mail address, if a company can be known by it, at most two, best first
 	CompanyNameKey string   // as names are compared
 }
 
@@ -29,6 +29,8 @@ type Matches struct {
 	CreateContacts  bool `db:"create_contacts"`
 }
 
+// Each domain is looked up by itself: of any($4) PostgreSQL expects ten, and where
+// most workspaces have fewer domains it reads all of the workspace's instead.
 const matches = `
 	with profile as (
 		select contact_id from contacts where workspace_id = $1 and linkedin_url = nullif($3, '') limit 2
@@ -40,10 +42,10 @@ const matches = `
 	)
 	select k.by_email, k.by_linkedin, k.has_linkedin,
 		coalesce(c.company_id, 0) as contact_company, c.email is not null as contact_email,
-		coalesce((select company_id from company_domains where workspace_id = $1 and domain = any($4)
-			order by array_position($4, domain) limit 1), 0) as named_company,
-		coalesce((select company_id from company_domains where workspace_id = $1 and domain = any($5)
-			order by array_position($5, domain) limit 1), 0) as email_company,
+		coalesce((select company_id from company_domains where workspace_id = $1 and domain = ($4::text[])[1]),
+			(select company_id from company_domains where workspace_id = $1 and domain = ($4::text[])[2]), 0) as named_company,
+		coalesce((select company_id from company_domains where workspace_id = $1 and domain = ($5::text[])[1]),
+			(select company_id from company_domains where workspace_id = $1 and domain = ($5::text[])[2]), 0) as email_company,
 		coalesce((select min(company_id) from (
 			select company_id from companies where workspace_id = $1 and name_key = nullif($6, '') limit 2
 		) named having count(*) = 1), 0) as name_company,

@@ -144,6 +144,47 @@ func TestLookUpsOfAnEventUseAnIndex(t *testing.T) {
 	}
 }
 
+// Statements are planned for the average workspace: one that is a thousand times
+// as large must not be read whole for that.
+func TestMatchingAPersonReadsAHandfulOfPages(t *testing.T) {
+	x, err := sqlx.Connect("postgres", dbtest.URL(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	x.SetMaxOpenConns(1)
+	x.MustExec(`begin`) // never committed
+	x.MustExec(`insert into workspaces (workspace_id, slug, name) select 7000000 + n, 'pages-' || n, 'W' from generate_series(1, 3000) n`)
+	x.MustExec(`insert into companies (workspace_id, company_id, name, name_key, source)
+		select 7000001 + case when n > 6000 then 0 else n % 3000 end, n, 'C' || n, 'c' || n, 'seed' from generate_series(1, 10000) n`)
+	x.MustExec(`insert into company_domains (workspace_id, domain, company_id)
+		select workspace_id, name_key || '.example', company_id from companies where workspace_id > 7000000`)
+	x.MustExec(`insert into contacts (workspace_id, contact_id, company_id, email, linkedin_url, source)
+		select workspace_id, company_id, company_id, 'p@c' || company_id || '.example', 'https://www.linkedin.com/in/p' || company_id, 'seed'
+		from companies where workspace_id > 7000000`)
+	x.MustExec(`analyze workspaces, companies, company_domains, contacts`)
+	x.MustExec(`set local plan_cache_mode = force_generic_plan; set local enable_seqscan = off`)
+	x.MustExec(`prepare matching as ` + statements(t)["matches"])
+	pages := regexp.MustCompile(`Buffers: shared hit=(\d+)`)
+	for name, arguments := range map[string]string{
+		"all known": `'p@c9000.example', 'https://www.linkedin.com/in/p9001', '{eu.c9002.example,c9002.example}', '{c9003.example}', 'c9004'`,
+		"unknown":   `'x', 'x', '{x.example,y.example}', '{z.example}', 'x'`,
+	} {
+		var plan []string
+		if err := x.Select(&plan, `explain (analyze, buffers) execute matching(7000001, `+arguments+`)`); err != nil {
+			t.Fatal(err)
+		}
+		text := strings.Join(plan, "\n")
+		found := pages.FindStringSubmatch(text) // of the whole statement
+		if found == nil {
+			t.Fatalf("%s: no pages:\n%s", name, text)
+		}
+		if read, _ := strconv.Atoi(found[1]); read > 40 {
+			t.Errorf("%s: %d pages are read:\n%s", name, read, text)
+		}
+	}
+}
+
 // The schema after all migrations, as the database's catalog tells it.
 const catalog = `
 	select definition from (

@@ -32,6 +32,7 @@ func p99(s sample) float64    { return ms(s.p99) }
 func p999(s sample) float64   { return ms(s.p999) }
 func max1(s sample) float64   { return ms(s.max) }
 func gap(s sample) float64    { return ms(s.gap) }
+func cost(s sample) float64   { return float64(s.serverCPU+s.postgresCPU) / float64(time.Microsecond) }
 func memory(s sample) float64 { return float64(s.memory) / 1e6 }
 
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
@@ -71,6 +72,16 @@ func figures() []figure {
 		figure{name: "memory of the server", clients: 1024, of: "singles 1024", unit: " MB", value: memory, target: 200, atMost: true},
 		figure{name: "heap allocations of the server a single event", clients: 64, of: "singles 64",
 			value: func(s sample) float64 { return s.allocations }, target: 60, atMost: true},
+	)
+	few, many := "leads, "+thousands(fewContacts)+" contacts", "leads, "+millions(allContacts)+" contacts"
+	all = append(all,
+		figure{name: few, clients: leadClients, of: "leads few", unit: "/s", value: rate},
+		figure{name: many, clients: leadClients, of: "leads many", unit: "/s", value: rate,
+			to: "leads few", toName: few, ratio: over(rate), target: 0.667},
+		figure{name: many + ", p50", clients: leadClients, of: "leads many", unit: " ms", value: p50,
+			to: "leads few", toName: few, ratio: over(p50), target: 1.5, atMost: true},
+		figure{name: many + ", processor of server and PostgreSQL a lead", clients: leadClients, of: "leads many", unit: " µs", value: cost,
+			to: "leads few", toName: few, ratio: over(cost), target: 1.5, atMost: true},
 	)
 	large := "of " + millions(*stored*3/10)
 	full := []figure{
@@ -179,15 +190,16 @@ func (b *bench) report() {
 // what is left to be done afterwards are part of the picture.
 func (b *bench) reportCosts() {
 	fmt.Println()
-	for _, name := range []string{"singles 64", "singles 256", "singles 1024", "many 256", "batches 32", "singles 1", "naive 64"} {
+	for _, name := range []string{"singles 64", "singles 256", "singles 1024", "many 256", "batches 32", "singles 1", "naive 64",
+		"leads few", "leads many"} {
 		if len(b.results[name]) == 0 {
 			continue
 		}
 		us := func(of func(sample) time.Duration) float64 {
 			return b.of(name, func(s sample) float64 { return float64(of(s)) / float64(time.Microsecond) })
 		}
-		fmt.Printf("%s: a request costs the server %.0f µs of processor, the load generator %.1f; jobs went on for %.1f s\n", name,
-			us(func(s sample) time.Duration { return s.serverCPU }), us(func(s sample) time.Duration { return s.loadCPU }),
+		fmt.Printf("%s: a request costs the server %.0f µs of processor, PostgreSQL %.0f, the load generator %.1f; jobs went on for %.1f s\n", name,
+			us(func(s sample) time.Duration { return s.serverCPU }), us(func(s sample) time.Duration { return s.postgresCPU }), us(func(s sample) time.Duration { return s.loadCPU }),
 			b.of(name, func(s sample) float64 { return s.backlog.Seconds() }))
 	}
 	fmt.Println("Allocations are those of the whole process, background jobs included.")

@@ -53,6 +53,7 @@ type client struct {
 	body    []byte
 	sent    []int // numbers of the events of the request
 	refused bool  // what a rule is to say of a single event
+	leads   leadState
 	answer  []byte
 	since   time.Time // when the request that is under way began, or should have
 }
@@ -243,11 +244,14 @@ func (c *client) tenant(n int) int { return n % len(c.tenants) }
 func (c *client) send() error {
 	c.body, c.sent, c.refused = c.body[:0], c.sent[:0], false
 	to := 0
-	if c.traffic.events == 1 {
+	switch {
+	case c.traffic.path == lead.path:
+		c.lead()
+	case c.traffic.events == 1:
 		var n int
 		n, c.refused = c.next()
 		to = c.tenant(n)
-	} else {
+	default:
 		c.body = append(c.body, `{"events":[`...)
 		for i := range c.traffic.events {
 			if i > 0 {
@@ -259,6 +263,7 @@ func (c *client) send() error {
 	}
 	c.request = append(c.request[:0], c.heads[to]...)
 	c.request = strconv.AppendInt(c.request, int64(len(c.body)), 10)
+	c.request = append(c.request, c.leads.header...)
 	c.request = append(append(c.request, "\r\n\r\n"...), c.body...)
 	return c.write(c.request)
 }
@@ -345,6 +350,9 @@ func (c *client) content() ([]byte, error) {
 // check makes sure that the status is the one that is due, and of some answers
 // that they are for what was sent.
 func (c *client) check() error {
+	if c.traffic.path == lead.path {
+		return c.checkLead()
+	}
 	wanted := "202"
 	if c.refused {
 		wanted = "422"
@@ -496,21 +504,26 @@ func (s *server) closed(ctx context.Context, tenants []tenant, clients int, t tr
 		return sample{}, err
 	}
 	s.forgetPeak()
-	allocations, serverCPU, loadCPU, begun := s.allocations(), s.processor(), ownProcessor(), time.Now()
+	postmaster, err := s.postmaster(ctx)
+	if err != nil {
+		return sample{}, err
+	}
+	allocations, postgresCPU := s.allocations(), familyProcessor(postmaster)
+	serverCPU, loadCPU, begun := s.processor(), ownProcessor(), time.Now()
 	took, _, err := l.run(ctx, *length, 0)
 	if err != nil {
 		return sample{}, err
 	}
 	elapsed := time.Since(begun)
-	serverCPU, loadCPU = s.processor()-serverCPU, ownProcessor()-loadCPU
+	serverCPU, loadCPU, postgresCPU = s.processor()-serverCPU, ownProcessor()-loadCPU, familyProcessor(postmaster)-postgresCPU
 	requests := time.Duration(len(took))
 	got := summary(took)
 	got.rate = float64(len(took)*t.events) / elapsed.Seconds()
 	got.memory = s.peak()
 	got.allocations = (s.allocations() - allocations) / float64(requests)
-	got.serverCPU, got.loadCPU = serverCPU/requests, loadCPU/requests
+	got.serverCPU, got.loadCPU, got.postgresCPU = serverCPU/requests, loadCPU/requests, postgresCPU/requests
 	got.backlog, err = s.settle(ctx)
-	return got, cmp.Or(err, s.checkRecorded(ctx, l, since))
+	return got, cmp.Or(err, s.checkRecorded(ctx, l, t, since))
 }
 
 // ownProcessor is the processor time that this process has taken.
@@ -554,12 +567,12 @@ func (s *server) open(ctx context.Context, clients int, perSecond float64, lengt
 	got := summary(took)
 	got.rate, got.gap = float64(len(took))/length.Seconds(), gap
 	got.backlog, err = s.settle(ctx)
-	return got, cmp.Or(err, s.checkRecorded(ctx, l, since))
+	return got, cmp.Or(err, s.checkRecorded(ctx, l, single, since))
 }
 
-// checkRecorded makes sure that every event that was answered is recorded, and
-// once: a rate of anything else is worth nothing.
-func (s *server) checkRecorded(ctx context.Context, l *load, since time.Time) error {
+// checkRecorded makes sure that every event or lead that was answered is
+// recorded, and once: a rate of anything else is worth nothing.
+func (s *server) checkRecorded(ctx context.Context, l *load, t traffic, since time.Time) error {
 	if s.naive {
 		return nil
 	}
@@ -567,9 +580,13 @@ func (s *server) checkRecorded(ctx context.Context, l *load, since time.Time) er
 	for _, c := range l.clients {
 		wanted += c.kept
 	}
-	got, err := querySQL[int](ctx, s.url, `select count(*) from events where event_no >= $1`, since.UnixMilli()<<20)
+	count, from := `select count(*) from events where event_no >= $1`, since.UnixMilli()<<20
+	if t.path == lead.path { // there are no others
+		count, from = `select count(*) from leads where lead_id >= $1`, 0
+	}
+	got, err := querySQL[int](ctx, s.url, count, from)
 	if err == nil && got != wanted {
-		err = fmt.Errorf("%d events were answered and %d are recorded", wanted, got)
+		err = fmt.Errorf("%d were answered and %d are recorded", wanted, got)
 	}
 	return err
 }

@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -190,10 +192,86 @@ func TestTrafficIsOfEveryKind(t *testing.T) {
 	}
 }
 
+func TestLeadsAreOfEveryKindAndTheirAnswersChecked(t *testing.T) {
+	c := &client{traffic: lead, tenants: []tenant{{people: fewContacts}}, prefix: "x-1-", random: rand.New(rand.NewPCG(1, 7))}
+	answer := func(status string, a leadAnswer) error {
+		if a.Company == added {
+			a.Company = fewContacts/perCompany + 1
+		}
+		if a.Contact == added {
+			a.Contact = fewContacts + 1
+		}
+		raw, err := json.Marshal(a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.answer = fmt.Appendf(nil, "HTTP/1.1 %s -\r\nContent-Length: %d\r\n\r\n%s", status, len(raw), raw)
+		return c.checkLead()
+	}
+	const n = 20_000
+	seen := make(map[string]int)
+	for id := range int64(n) {
+		c.body = c.body[:0]
+		c.lead()
+		var sent map[string]any
+		if err := json.Unmarshal(c.body, &sent); err != nil {
+			t.Fatal(err)
+		}
+		if len(c.leads.header) > 0 {
+			seen["idempotency key"]++
+		}
+		if c.leads.repeat {
+			seen["repeat"]++
+			first := leadAnswer{LeadID: c.leads.keyed.lead}
+			if answer("409", leadAnswer{LeadID: first.LeadID + 1}) == nil || answer("201", first) == nil {
+				t.Fatal("a wrong answer to a repeat passes")
+			}
+			if err := answer("409", first); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		for _, field := range []string{"email", "linkedin_url", "company_domain", "company_name"} {
+			if sent[field] != nil {
+				seen[field]++
+			}
+		}
+		due := c.leads.due
+		seen[fmt.Sprintf("company %t, contact %t", due.Company > 0, due.Contact > 0)]++
+		seen[fmt.Sprintf("new company %t, new contact %t", due.Company < 0, due.Contact < 0)]++
+		due.LeadID = id + 1
+		for _, change := range []func(*leadAnswer){
+			func(a *leadAnswer) { a.LeadID = 0 },
+			func(a *leadAnswer) { a.Company += 2 },
+			func(a *leadAnswer) { a.Contact += 2 },
+			func(a *leadAnswer) { a.Reconciled = !a.Reconciled },
+			func(a *leadAnswer) { a.IsTest = true },
+		} {
+			wrong := due
+			if change(&wrong); answer("201", wrong) == nil {
+				t.Fatalf("%+v passes for %+v", wrong, due)
+			}
+		}
+		if answer("200", due) == nil {
+			t.Fatal("another status passes")
+		}
+		if err := answer("201", due); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, kind := range []string{"repeat", "idempotency key", "email", "linkedin_url", "company_domain", "company_name",
+		"company true, contact true", "company true, contact false", "company false, contact false",
+		"new company true, new contact true", "new company false, new contact true", "new company false, new contact false"} {
+		if seen[kind] < n/80 {
+			t.Errorf("%d of %d with %s", seen[kind], n, kind)
+		}
+	}
+}
+
 // A figure without its measurements would silently be missing from the table.
 func TestEveryFigureHasItsMeasurements(t *testing.T) {
 	b := &bench{}
-	have := names(append(b.fresh(), b.withStored()...))
+	have := names(slices.Concat(b.fresh(), b.withLeads(), b.withStored()))
 	for _, f := range figures() {
 		if !have[f.of] || f.to != "" && !have[f.to] {
 			t.Errorf("%s rests on %q and %q", f.title(), f.of, f.to)

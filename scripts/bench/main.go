@@ -114,6 +114,7 @@ type sample struct {
 	memory              int64         // largest of the server meanwhile, bytes
 	allocations         float64       // of the server, a request
 	serverCPU           time.Duration // a request
+	postgresCPU         time.Duration // a request
 	loadCPU             time.Duration // of the load generator, a request
 	backlog             time.Duration // what the server's jobs still took afterwards
 }
@@ -136,11 +137,13 @@ type bench struct {
 	many    []tenant
 	all     *server // with all of the stored events
 	tenth   *server // with a tenth of them
+	few     *server // with few contacts
+	lots    *server // with many
 	results map[string][]sample
 }
 
 func (b *bench) stop() {
-	for _, s := range []*server{b.server, b.naive, b.all, b.tenth} {
+	for _, s := range []*server{b.server, b.naive, b.all, b.tenth, b.few, b.lots} {
 		s.stop()
 	}
 }
@@ -148,12 +151,20 @@ func (b *bench) stop() {
 // measureAll takes the measurements that the chosen figures rest on, each
 // reference next to what is compared with it.
 func (b *bench) measureAll() error {
-	fresh, withStored := b.chosen(b.fresh()), b.chosen(b.withStored())
+	fresh, withLeads, withStored := b.chosen(b.fresh()), b.chosen(b.withLeads()), b.chosen(b.withStored())
 	if len(fresh) > 0 {
 		if err := b.prepare(names(fresh)); err != nil {
 			return err
 		}
 		if err := b.take(fresh); err != nil {
+			return err
+		}
+	}
+	if len(withLeads) > 0 {
+		if err := b.storeLeads(names(withLeads)); err != nil {
+			return err
+		}
+		if err := b.take(withLeads); err != nil {
 			return err
 		}
 	}

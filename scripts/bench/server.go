@@ -24,10 +24,10 @@ type server struct {
 	naive   bool
 }
 
-// A tenant is a workspace to send events to.
+// A tenant is a workspace to send events or leads to.
 type tenant struct {
 	key                 string
-	people              int // and as many companies and visitors
+	people              int // and as many companies and visitors; fewer companies for leads
 	companies, contacts []int64
 }
 
@@ -103,8 +103,9 @@ func (s *server) seed(ctx context.Context, name string, workspaces, people int) 
 	for w := range workspaces {
 		fmt.Fprintf(&file, `
 - slug: %s-%d
+  api_enabled: true
   people: [{ref: a, email: a@bench.example, name: A, role: admin}]
-  api_keys: [{ref: k, owner: a, scopes: [events.send], requests_per_minute: 100000000}]
+  api_keys: [{ref: k, owner: a, scopes: [events.send, leads.manage], requests_per_minute: 100000000}]
   event_types: [{name: blocked_event, status: blocked}]
   companies:
 `, name, w)
@@ -189,17 +190,44 @@ func (s *server) peak() int64 {
 const tick = time.Second / 100
 
 // processor is the processor time that the process has taken.
-func (s *server) processor() time.Duration {
-	raw, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.process.Process.Pid))
+func (s *server) processor() time.Duration { return ticks(stat(s.process.Process.Pid), 11, 12) }
+
+// stat gives what Linux counts of a process, from its state on.
+func stat(pid int) []string {
+	raw, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	_, after, _ := strings.Cut(string(raw), ") ") // behind the name, which may hold anything
-	var total time.Duration
-	if fields := strings.Fields(after); len(fields) > 12 {
-		for _, field := range fields[11:13] { // in the program, in the kernel
-			n, _ := strconv.Atoi(field)
+	return strings.Fields(after)
+}
+
+// ticks adds fields of times up.
+func ticks(fields []string, which ...int) (total time.Duration) {
+	for _, i := range which {
+		if i < len(fields) {
+			n, _ := strconv.Atoi(fields[i])
 			total += time.Duration(n) * tick
 		}
 	}
 	return total
+}
+
+// familyProcessor is the processor time of a process and its children, those
+// that have ended as well: all of PostgreSQL, if it is the postmaster.
+func familyProcessor(parent int) time.Duration {
+	total := ticks(stat(parent), 11, 12, 13, 14)
+	all, _ := os.ReadDir("/proc")
+	for _, entry := range all {
+		if pid, err := strconv.Atoi(entry.Name()); err == nil {
+			if fields := stat(pid); len(fields) > 1 && fields[1] == strconv.Itoa(parent) {
+				total += ticks(fields, 11, 12)
+			}
+		}
+	}
+	return total
+}
+
+// postmaster is the process of the server's PostgreSQL that all others come from.
+func (s *server) postmaster(ctx context.Context) (int, error) {
+	return querySQL[int](ctx, s.url, `select split_part(pg_read_file('postmaster.pid'), E'\n', 1)::int`)
 }
 
 var mallocsLine = regexp.MustCompile(`(?m)^go_memstats_mallocs_total (\S+)$`)

@@ -38,6 +38,7 @@ type DB struct {
 
 	preparing sync.Mutex
 	hot       map[string]*sqlx.Stmt // statements that every request runs, by their text
+	inScope   atomic.Pointer[map[string]*sqlx.Stmt]
 }
 
 // session settings: time zones never matter, and nothing waits for ever: a
@@ -182,6 +183,36 @@ func (d *DB) prepared(ctx context.Context, query string) (*sqlx.Stmt, error) {
 	return statement, err
 }
 
+// Prepare makes the statements ready that leads and motion starts run in their
+// transactions: planning them anew every time costs more than running them. Not
+// when they are first run, for whoever holds a transaction must not wait for
+// another connection.
+func (d *DB) Prepare(ctx context.Context) error {
+	ready := make(map[string]*sqlx.Stmt)
+	for _, query := range []string{
+		matches, lockIdentity, insertCompany, insertDomain, insertContact, fillContact, leadByKey, insertLead, queueLead,
+		motionToStart, entryByKey, companyExists, contactsAt, queueEntry,
+	} {
+		statement, err := d.prepared(ctx, query) //nolint:sqlclosecheck // it is kept
+		if err != nil {
+			return classify(ctx, err)
+		}
+		ready[query] = statement
+	}
+	d.inScope.Store(&ready)
+	return nil
+}
+
+// prepared gives the statement as the transaction runs it, nil where Prepare did
+// not make it ready.
+func (s *Scope) prepared(ctx context.Context, query string) *sqlx.Stmt {
+	ready := s.d.inScope.Load()
+	if ready == nil || (*ready)[query] == nil {
+		return nil
+	}
+	return s.tx.StmtxContext(ctx, (*ready)[query])
+}
+
 func (d *DB) selectAll(ctx context.Context, dest any, query string, args ...any) error {
 	return classify(ctx, d.x.SelectContext(ctx, dest, query, args...))
 }
@@ -194,6 +225,7 @@ func (d *DB) exec(ctx context.Context, query string, args ...any) error {
 // A Scope is a transaction in one workspace.
 type Scope struct {
 	tx        *sqlx.Tx
+	d         *DB
 	workspace int64
 }
 
@@ -214,13 +246,16 @@ func (d *DB) Snapshot(ctx context.Context, workspace int64, fn func(*Scope) erro
 
 // A Tx is a transaction across workspaces, for what is done by the people who
 // run the server; requests of clients have a Scope.
-type Tx struct{ tx *sqlx.Tx }
+type Tx struct {
+	tx *sqlx.Tx
+	d  *DB
+}
 
 // Across is like In, but of no single workspace.
 func (d *DB) Across(ctx context.Context, fn func(*Tx) error) error { return d.transact(ctx, nil, fn) }
 
 // Scope gives the transaction in one workspace.
-func (t *Tx) Scope(workspace int64) *Scope { return &Scope{tx: t.tx, workspace: workspace} }
+func (t *Tx) Scope(workspace int64) *Scope { return &Scope{t.tx, t.d, workspace} }
 
 func (t *Tx) get(ctx context.Context, dest any, query string, args ...any) error {
 	return classify(ctx, t.tx.GetContext(ctx, dest, query, args...))
@@ -249,7 +284,7 @@ func (d *DB) once(ctx context.Context, options *sql.TxOptions, fn func(*Tx) erro
 	// After a commit this does nothing; it ends the transaction on an error and
 	// on a panic.
 	defer tx.Rollback()
-	if err := fn(&Tx{tx}); err != nil {
+	if err := fn(&Tx{tx, d}); err != nil {
 		return err
 	}
 	return classify(ctx, tx.Commit())
@@ -261,15 +296,27 @@ func (s *Scope) Workspace() int64 { return s.workspace }
 func (s *Scope) args(args []any) []any { return append([]any{s.workspace}, args...) }
 
 func (s *Scope) get(ctx context.Context, dest any, query string, args ...any) error {
+	if statement := s.prepared(ctx, query); statement != nil { //nolint:sqlclosecheck // it is kept
+		return classify(ctx, statement.GetContext(ctx, dest, s.args(args)...))
+	}
 	return classify(ctx, s.tx.GetContext(ctx, dest, query, s.args(args)...))
 }
 
 func (s *Scope) selectAll(ctx context.Context, dest any, query string, args ...any) error {
+	if statement := s.prepared(ctx, query); statement != nil { //nolint:sqlclosecheck // it is kept
+		return classify(ctx, statement.SelectContext(ctx, dest, s.args(args)...))
+	}
 	return classify(ctx, s.tx.SelectContext(ctx, dest, query, s.args(args)...))
 }
 
 func (s *Scope) exec(ctx context.Context, query string, args ...any) (int64, error) {
-	result, err := s.tx.ExecContext(ctx, query, s.args(args)...)
+	var result sql.Result
+	var err error
+	if statement := s.prepared(ctx, query); statement != nil { //nolint:sqlclosecheck // it is kept
+		result, err = statement.ExecContext(ctx, s.args(args)...)
+	} else {
+		result, err = s.tx.ExecContext(ctx, query, s.args(args)...)
+	}
 	if err != nil {
 		return 0, classify(ctx, err)
 	}

@@ -52,7 +52,7 @@ var outside = map[string][]string{
 // onlyIn says which packages alone may import a package.
 var onlyIn = map[string][]string{
 	module + "gen/api":            {"impl/api"},
-	module + "openapi":            {"impl/api", "impl/docs", "scripts/operations"},
+	module + "openapi":            {"cmd/inlet", "impl/api", "impl/docs", "scripts/operations"},
 	"github.com/jmoiron/sqlx":     {"db", "db/dbtest", "scripts/bench"},
 	"github.com/lib/pq":           {"db", "scripts/bench"},
 	"github.com/pressly/goose/v3": {"db"},

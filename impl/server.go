@@ -48,6 +48,7 @@ type Server struct {
 
 // Config says how a server is reached.
 type Config struct {
+	DocsURL         string         // the documentation's
 	PublicURL       string         // the API's base address as clients see it
 	Proxies         []netip.Prefix // networks whose X-Forwarded-For is believed
 	WebhookNetworks []netip.Prefix // other than public ones that webhooks may reach
@@ -91,7 +92,9 @@ func NewServer(ctx context.Context, d *db.DB, log *slog.Logger, c Config) (*Serv
 	if err != nil {
 		return nil, err
 	}
-	docs.Mount(mux)
+	if err := docs.Mount(mux, c.DocsURL, c.PublicURL); err != nil {
+		return nil, err
+	}
 	embed.Mount(mux, d, identifier)
 	mux.HandleFunc("GET /livez", live)
 	mux.HandleFunc("GET /readyz", ready(d))

@@ -23,6 +23,8 @@ var commands struct {
 	Meeting   meetingCmd   `cmd:"" help:"Create meeting forms, set their hours, and list them and what is booked."`
 	Identify  identifyCmd  `cmd:"" name:"identify-token" help:"Sign identify tokens, to test an integration with."`
 	Link      linkCmd      `cmd:"" help:"Make links for e-mails, by which visitors are recognised."`
+	Openapi   openapiCmd   `cmd:"" name:"openapi" help:"Print the OpenAPI description of the API."`
+	Docs      docsCmd      `cmd:"" help:"Write the documentation as files."`
 	Key       keyCmd       `cmd:"" help:"Create, list and revoke API keys."`
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/inletdev/inlet/db"
 	"github.com/inletdev/inlet/impl"
+	"github.com/inletdev/inlet/openapi"
 )
 
 // stopWithin bounds how long requests in flight are waited for after SIGTERM.
@@ -51,8 +52,12 @@ func (c *serveCmd) serve(ctx context.Context, log *slog.Logger, d *db.DB) error 
 	if err != nil {
 		return err
 	}
+	public, docsURL, err := c.addresses(listener.Addr().String())
+	if err != nil {
+		return err
+	}
 	server, err := impl.NewServer(ctx, d, log, impl.Config{
-		PublicURL: c.PublicURL, Proxies: c.TrustedProxies, WebhookNetworks: c.WebhookNetworks, OwnMetrics: c.MetricsListen != "",
+		PublicURL: public, DocsURL: docsURL, Proxies: c.TrustedProxies, WebhookNetworks: c.WebhookNetworks, OwnMetrics: c.MetricsListen != "",
 	})
 	if err != nil {
 		return err
@@ -65,7 +70,7 @@ func (c *serveCmd) serve(ctx context.Context, log *slog.Logger, d *db.DB) error 
 		go func() { failed <- fmt.Errorf("metrics: %w", metrics.ListenAndServe()) }()
 		defer metrics.Close()
 	}
-	log.Info("serving", "addr", listener.Addr().String())
+	log.Info("serving", "addr", listener.Addr().String(), "document", openapi.Hash())
 
 	select {
 	case err = <-failed:

@@ -2,21 +2,35 @@ package contract
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 
 	"github.com/inletdev/inlet/openapi"
 )
 
-func TestTheDocumentIsPublishedAsItIsForAnyPageToRead(t *testing.T) {
+func TestTheDocumentIsPublishedAsTheServerWasGeneratedFromItWithItsAddressFilledIn(t *testing.T) {
 	s := sharedServer(t)
-	a := s.send(t, "GET", "/docs/openapi/v1.json", "", "Origin: https://elsewhere.example")
-	if a.status != 200 || a.header.Get("Content-Type") != "application/json" || a.header.Get("Access-Control-Allow-Origin") != "*" {
-		t.Errorf("%d %v", a.status, a.header)
+	asYAML, asJSON := openapi.For(s.base)
+	for path, want := range map[string]struct {
+		kind string
+		body []byte
+	}{
+		"/docs/openapi/v1.json": {"application/json", asJSON},
+		"/docs/openapi/v1.yaml": {"application/yaml", asYAML},
+	} {
+		a := s.send(t, "GET", path, "", "Origin: https://elsewhere.example")
+		if a.status != 200 || a.header.Get("Content-Type") != want.kind || a.header.Get("Access-Control-Allow-Origin") != "*" ||
+			a.header.Get("Inlet-Document") != openapi.Hash() || !strings.Contains(s.log.String(), openapi.Hash()) {
+			t.Errorf("%s: %d %v", path, a.status, a.header)
+		}
+		if !bytes.Equal(a.body, want.body) || !bytes.Contains(a.body, []byte(s.base)) {
+			t.Errorf("%s is not the document", path)
+		}
+		if again := s.send(t, "GET", path, "", "If-None-Match: "+a.header.Get("ETag")); again.status != 304 {
+			t.Errorf("%s with its ETag answers %d", path, again.status)
+		}
 	}
-	if !bytes.Equal(a.body, openapi.JSON()) {
-		t.Error("what is published is not the document")
-	}
-	if a := s.send(t, "GET", "/docs/benchmarks", ""); a.status != 200 || !bytes.Contains(a.body, []byte("make bench")) {
-		t.Errorf("%d %s", a.status, a.body)
+	if got := inlet(t, "", "openapi", "--public-url", s.base); got != string(asYAML) {
+		t.Error("inlet openapi prints something else")
 	}
 }

@@ -1,34 +1,105 @@
-// Package docs publishes what people and generators read: the document, guides,
-// and what was measured. It is public, and any page may read it from a browser.
+// Package docs publishes what people and generators read: the document, and the
+// site made of it, of the catalogue of errors and of pages written by hand. All
+// of it is public, and any page may read it from a browser.
 package docs
 
 import (
-	"embed"
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
 	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
 
 	"github.com/inletdev/inlet/openapi"
 )
 
-//go:embed *.md
-var guides embed.FS
+// policy lets pages load nothing from elsewhere, and nothing written into them.
+const policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; " +
+	"base-uri 'none'; form-action 'self'; frame-ancestors 'self'"
 
-// Mount adds the routes, below /docs.
-func Mount(mux *http.ServeMux) {
-	mux.HandleFunc("GET /docs/openapi/v1.json", publish("application/json", openapi.JSON()))
-	for _, guide := range []string{"benchmarks", "embeds", "motions"} {
-		content, err := guides.ReadFile(guide + ".md")
-		if err != nil {
-			panic(err) // it is missing from the binary
+// Mount adds the site below the path of its address, for a server that clients
+// reach at the public one.
+func Mount(mux *http.ServeMux, docsURL, publicURL string) error {
+	at, err := url.Parse(docsURL)
+	if err != nil {
+		return fmt.Errorf("address of the documentation: %w", err)
+	}
+	prefix := strings.TrimSuffix(at.Path, "/")
+	site := build(strings.TrimSuffix(docsURL, "/"), publicURL, prefix, "")
+	for _, name := range site.names() {
+		pattern := strings.TrimSuffix(prefix+"/"+name, "/")
+		if pattern == "" {
+			pattern = "/{$}"
 		}
-		mux.HandleFunc("GET /docs/"+guide, publish("text/markdown; charset=utf-8", content))
+		mux.HandleFunc("GET "+pattern, site.serve(site.files[name]))
+	}
+	mux.HandleFunc("GET "+prefix+"/search", site.search(prefix))
+	return nil
+}
+
+// serve answers with a file that does not change while the server runs.
+func (s *Site) serve(f file) http.HandlerFunc {
+	sum := sha256.Sum256(f.content)
+	tag := `"` + hex.EncodeToString(sum[:16]) + `"`
+	return func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Type", f.kind)
+		h.Set("Access-Control-Allow-Origin", "*")
+		h.Set("Access-Control-Expose-Headers", "ETag, Inlet-Document")
+		h.Set("Cache-Control", "public, max-age=300")
+		h.Set("Content-Security-Policy", policy)
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("ETag", tag)
+		h.Set("Inlet-Document", openapi.Hash())
+		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(f.content))
 	}
 }
 
-func publish(kind string, content []byte) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", kind)
-		w.Header().Set("Access-Control-Allow-Origin", "*")
-		w.Header().Set("Cache-Control", "public, max-age=300")
-		w.Write(content)
+// search answers browsers that run no script.
+func (s *Site) search(prefix string) http.HandlerFunc {
+	var all []entry
+	if err := json.Unmarshal(s.files["search.json"].content, &all); err != nil {
+		panic(err) // it was just written
 	}
+	return func(w http.ResponseWriter, r *http.Request) {
+		query := r.URL.Query().Get("q")
+		h := w.Header()
+		h.Set("Content-Type", "text/html; charset=utf-8")
+		h.Set("Cache-Control", "no-store")
+		h.Set("Content-Security-Policy", policy)
+		h.Set("Referrer-Policy", "no-referrer")
+		//nolint:errcheck // it is too late for another answer
+		templates.ExecuteTemplate(w, "page.html", view{
+			Page: &page{Path: "search", Title: "Search"}, Sections: sections, Link: linker("search", prefix, ""),
+			Query: query, Found: search(all, query),
+		})
+	}
+}
+
+// Export writes the site as files into a folder, for any server of files. Links
+// between them are relative; the Markdown twins name the site's address.
+func Export(dir, docsURL, publicURL string) (files int, err error) {
+	site := build(strings.TrimSuffix(docsURL, "/"), publicURL, "", ".html")
+	for _, name := range site.names() {
+		target := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+			return files, err
+		}
+		if err := os.WriteFile(target, site.files[name].content, 0o644); err != nil {
+			return files, err
+		}
+		files++
+	}
+	return files, nil
+}
+
+func documentFor(publicURL string) (asYAML, asJSON []byte) {
+	return openapi.For(cmp.Or(strings.TrimSuffix(publicURL, "/"), "http://127.0.0.1:8080"))
 }

@@ -1,0 +1,263 @@
+package docs
+
+import (
+	"bytes"
+	"embed"
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"maps"
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/inletdev/inlet/impl/fault"
+)
+
+//go:embed pages
+var written embed.FS
+
+//go:embed static
+var static embed.FS
+
+//go:embed templates
+var templateFiles embed.FS
+
+var templates = template.Must(template.ParseFS(templateFiles, "templates/*.html"))
+
+// A page is Markdown, written by hand or made from the document or the catalogue
+// of errors.
+type page struct {
+	Path     string // below the site's address, such as guides/leads; empty for the home page
+	Title    string
+	Markdown []byte
+}
+
+// A section of the navigation.
+type section struct {
+	Title string
+	Pages []*page
+}
+
+// guides in the order in which people read them.
+var guides = []string{
+	"leads", "motions", "events", "visitors", "paging", "idempotency", "errors-and-retries", "limits", "test-data",
+	"self-hosting", "scaling-out",
+}
+
+// sections are all pages of the site.
+var sections = func() []section {
+	start := section{Title: "Start", Pages: []*page{read(""), read("quickstart")}}
+	guide := section{Title: "Guides"}
+	for _, name := range guides {
+		guide.Pages = append(guide.Pages, read("guides/"+name))
+	}
+	byTag := make(map[string][]*page)
+	var tags []string
+	for _, op := range operations() {
+		if byTag[op.Tag] == nil {
+			tags = append(tags, op.Tag)
+		}
+		byTag[op.Tag] = append(byTag[op.Tag], made("operations/"+op.ID, op.page()))
+	}
+	all := []section{start, guide}
+	for _, tag := range tags {
+		all = append(all, section{Title: tag, Pages: byTag[tag]})
+	}
+	return append(all, section{Title: "Reference", Pages: []*page{
+		made("errors", errorCatalogue()), read("benchmarks"), read("changelog"),
+	}})
+}()
+
+// read gives a page that was written by hand.
+func read(name string) *page {
+	file := name
+	if name == "" {
+		file = "home"
+	}
+	source, err := written.ReadFile("pages/" + file + ".md")
+	if err != nil {
+		panic(err) // it is missing from the binary
+	}
+	return made(name, source)
+}
+
+func made(name string, source []byte) *page {
+	title, _, _ := bytes.Cut(bytes.TrimPrefix(source, []byte("# ")), []byte("\n"))
+	return &page{Path: name, Title: string(title), Markdown: source}
+}
+
+// errorCatalogue writes every code, with what it means and what to do: the
+// anchors are the codes and stay.
+func errorCatalogue() []byte {
+	var b bytes.Buffer
+	b.WriteString("# Errors\n\nMatch on the code; messages are for people and can change. [Errors and retries](/guides/errors-and-retries) shows the shapes of error bodies.\n")
+	done := make(map[string]bool)
+	for _, first := range fault.Catalog() {
+		if done[first.Name] {
+			continue
+		}
+		done[first.Name] = true
+		fmt.Fprintf(&b, "\n## %s\n", first.Name)
+		for _, code := range fault.Catalog() {
+			if code.Name == first.Name {
+				fmt.Fprintf(&b, "\n**%d %s.** %s\n\nWhat to do: %s\n\nRetry: %s\n", code.Status, http.StatusText(code.Status),
+					code.Meaning, code.Remedy, retries[code.Retry])
+			}
+		}
+	}
+	return b.Bytes()
+}
+
+var retries = map[fault.Retry]string{
+	fault.Never:       "no, the same request will always be refused.",
+	fault.AfterFix:    "after the request, the key or the workspace has been changed.",
+	fault.SameRequest: "yes, send the very same request again.",
+	fault.After:       "yes, after `Retry-After` seconds, the same request.",
+}
+
+// A Site is the documentation as it is read at an address.
+type Site struct {
+	base  string // the site's address, such as https://inlet.example.com/docs
+	files map[string]file
+}
+
+// A file of the site.
+type file struct {
+	kind    string
+	content []byte
+}
+
+// build makes every file of the site. Links to pages are made by the function;
+// a page is found under its path and the suffix.
+func build(base, publicURL, prefix, suffix string) *Site {
+	s := &Site{base: base, files: make(map[string]file)}
+	asYAML, asJSON := documentFor(publicURL)
+	s.files["openapi/v1.json"] = file{"application/json", asJSON}
+	s.files["openapi/v1.yaml"] = file{"application/yaml", asYAML}
+	var list strings.Builder
+	fmt.Fprintf(&list, "# Inlet\n\n> %s\n", root.at("info", "summary").text())
+	var found []entry
+	for _, section := range sections {
+		fmt.Fprintf(&list, "\n## %s\n\n", section.Title)
+		for _, p := range section.Pages {
+			link := linker(p.Path, prefix, suffix)
+			html, headings := render(forPeople(p.Markdown, publicURL), link)
+			var out bytes.Buffer
+			err := templates.ExecuteTemplate(&out, "page.html", view{
+				Page: p, Sections: sections, HTML: html, Headings: headings, Link: link, Twin: link("/" + twin(p.Path)),
+			})
+			if err != nil {
+				panic(err) // pages and templates are part of the binary
+			}
+			s.files[p.Path+suffixOf(p.Path, suffix)] = file{"text/html; charset=utf-8", out.Bytes()}
+			s.files[twin(p.Path)] = file{"text/markdown; charset=utf-8", absolute(forPeople(p.Markdown, publicURL), base)}
+			fmt.Fprintf(&list, "- [%s](%s/%s)\n", p.Title, base, twin(p.Path))
+			found = append(found, entries(p, headings, link)...)
+		}
+	}
+	s.files["llms.txt"] = file{"text/plain; charset=utf-8", []byte(list.String())}
+	index, err := json.Marshal(found)
+	if err != nil {
+		panic(err) // it is text
+	}
+	s.files["search.json"] = file{"application/json", index}
+	for _, name := range []string{"docs.css", "docs.js"} {
+		content, err := static.ReadFile("static/" + name)
+		if err != nil {
+			panic(err) // it is missing from the binary
+		}
+		s.files[name] = file{map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8"}[path.Ext(name)], content}
+	}
+	return s
+}
+
+// twin is where a page is found as Markdown.
+func twin(name string) string {
+	if name == "" {
+		return "index.md"
+	}
+	return name + ".md"
+}
+
+func suffixOf(name, suffix string) string {
+	if name == "" && suffix != "" {
+		return "index" + suffix
+	}
+	return suffix
+}
+
+// linker makes the links of a page: from the root of the server, where that
+// serves the site, else relative to the page, as files are.
+func linker(from, prefix, suffix string) func(string) string {
+	return func(to string) string {
+		target, isPage := strings.CutPrefix(to, "/")
+		if !isPage {
+			return to
+		}
+		target, anchor, hasAnchor := strings.Cut(target, "#")
+		if hasAnchor {
+			anchor = "#" + anchor
+		}
+		if path.Ext(target) == "" {
+			target += suffixOf(target, suffix)
+		}
+		if suffix != "" {
+			return strings.Repeat("../", strings.Count(from, "/")) + target + anchor
+		}
+		if target == "" && prefix == "" {
+			return "/" + anchor
+		}
+		return strings.TrimSuffix(prefix+"/"+target, "/") + anchor
+	}
+}
+
+// forPeople puts the server's address where pages have $BASE's meaning spelled
+// out.
+func forPeople(markdown []byte, publicURL string) []byte {
+	return bytes.ReplaceAll(markdown, []byte("{base_url}"), []byte(publicURL))
+}
+
+// absolute makes the links of a Markdown twin lead to other twins.
+func absolute(markdown []byte, base string) []byte {
+	for _, section := range sections {
+		for _, p := range section.Pages {
+			if p.Path != "" {
+				markdown = bytes.ReplaceAll(markdown, []byte("](/"+p.Path+")"), []byte("]("+base+"/"+p.Path+".md)"))
+				markdown = bytes.ReplaceAll(markdown, []byte("](/"+p.Path+"#"), []byte("]("+base+"/"+p.Path+".md#"))
+			}
+		}
+	}
+	return markdown
+}
+
+// A view is what the template of a page is given.
+type view struct {
+	Page     *page
+	Sections []section
+	HTML     template.HTML
+	Headings []heading
+	Link     func(string) string
+	Twin     string
+	Query    string
+	Found    []entry
+}
+
+// Contents are the headings of the second level, where there are enough of them
+// to choose from, and not too many to see.
+func (v view) Contents() []heading {
+	var all []heading
+	for _, h := range v.Headings {
+		if h.Level == 2 {
+			all = append(all, h)
+		}
+	}
+	if len(all) < 3 || len(all) > 15 {
+		return nil
+	}
+	return all
+}
+
+// names of the files, in order.
+func (s *Site) names() []string { return slices.Sorted(maps.Keys(s.files)) }

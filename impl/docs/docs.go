@@ -24,6 +24,20 @@ import (
 const policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; " +
 	"base-uri 'none'; form-action 'self'; frame-ancestors 'self'"
 
+// tryOut is the policy of the page that sends requests to the API, whose origin
+// comes last. Scalar writes its styles into the page.
+const tryOut = "default-src 'none'; style-src 'self' 'unsafe-inline'; script-src 'self'; img-src 'self' data:; font-src 'self' data:; " +
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'self'; connect-src 'self' "
+
+// originOf gives the origin of an address.
+func originOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return u.Scheme + "://" + u.Host
+}
+
 // Mount adds the site below the path of its address, for a server that clients
 // reach at the public one.
 func Mount(mux *http.ServeMux, docsURL, publicURL string) error {
@@ -38,14 +52,18 @@ func Mount(mux *http.ServeMux, docsURL, publicURL string) error {
 		if pattern == "" {
 			pattern = "/{$}"
 		}
-		mux.HandleFunc("GET "+pattern, site.serve(site.files[name]))
+		policy := policy
+		if name == "reference" {
+			policy = tryOut + originOf(publicURL)
+		}
+		mux.HandleFunc("GET "+pattern, site.serve(site.files[name], policy))
 	}
 	mux.HandleFunc("GET "+prefix+"/search", site.search(prefix))
 	return nil
 }
 
 // serve answers with a file that does not change while the server runs.
-func (s *Site) serve(f file) http.HandlerFunc {
+func (s *Site) serve(f file, policy string) http.HandlerFunc {
 	sum := sha256.Sum256(f.content)
 	tag := `"` + hex.EncodeToString(sum[:16]) + `"`
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -58,7 +76,16 @@ func (s *Site) serve(f file) http.HandlerFunc {
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("ETag", tag)
 		h.Set("Inlet-Document", openapi.Hash())
-		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(f.content))
+		content := f.content
+		if f.gzipped {
+			h.Set("Vary", "Accept-Encoding")
+			if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+				h.Set("Content-Encoding", "gzip")
+			} else {
+				content = decompress(content)
+			}
+		}
+		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(content))
 	}
 }
 
@@ -92,7 +119,11 @@ func Export(dir, docsURL, publicURL string) (files int, err error) {
 		if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
 			return files, err
 		}
-		if err := os.WriteFile(target, site.files[name].content, 0o644); err != nil {
+		content := site.files[name].content
+		if site.files[name].gzipped {
+			content = decompress(content)
+		}
+		if err := os.WriteFile(target, content, 0o644); err != nil {
 			return files, err
 		}
 		files++

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -67,6 +68,14 @@ func (n node) text() string {
 		return ""
 	}
 	return strings.TrimSpace(fmt.Sprint(n.value))
+}
+
+func (n node) number() int {
+	number, err := strconv.Atoi(n.text())
+	if err != nil {
+		panic(err) // a test reads the document
+	}
+	return number
 }
 
 // line gives text as one line, as a table cell takes it.
@@ -205,7 +214,7 @@ func (o operation) page() []byte {
 		p("Needs no API key. It is called by Inlet's own embeds and is not meant to be called directly.")
 	}
 	if most := o.child("x-max-body"); most.value != nil {
-		p(" The body is at most %s bytes.", most.text())
+		p(" The body is at most %d KB.", most.number()/1024)
 	}
 	p("\n\n")
 	if parameters := o.child("parameters").list(); len(parameters) > 0 {

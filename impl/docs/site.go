@@ -2,10 +2,12 @@ package docs
 
 import (
 	"bytes"
+	"compress/gzip"
 	"embed"
 	"encoding/json"
 	"fmt"
 	"html/template"
+	"io"
 	"maps"
 	"net/http"
 	"path"
@@ -23,6 +25,24 @@ var static embed.FS
 
 //go:embed templates
 var templateFiles embed.FS
+
+// The page to try the API out on; scalar/README.md says whence.
+//
+//go:embed scalar/standalone.js.gz
+var compressed []byte
+
+// decompress gives what a compressed file holds.
+func decompress(content []byte) []byte {
+	reader, err := gzip.NewReader(bytes.NewReader(content))
+	if err != nil {
+		panic(err) // it is broken in the binary
+	}
+	plain, err := io.ReadAll(reader)
+	if err != nil {
+		panic(err) // it is broken in the binary
+	}
+	return plain
+}
 
 var templates = template.Must(template.ParseFS(templateFiles, "templates/*.html"))
 
@@ -127,6 +147,7 @@ type Site struct {
 type file struct {
 	kind    string
 	content []byte
+	gzipped bool // too large to be kept in memory as it is
 }
 
 // build makes every file of the site. Links to pages are made by the function;
@@ -134,8 +155,8 @@ type file struct {
 func build(base, publicURL, prefix, suffix string) *Site {
 	s := &Site{base: base, files: make(map[string]file)}
 	asYAML, asJSON := documentFor(publicURL)
-	s.files["openapi/v1.json"] = file{"application/json", asJSON}
-	s.files["openapi/v1.yaml"] = file{"application/yaml", asYAML}
+	s.files["openapi/v1.json"] = file{kind: "application/json", content: asJSON}
+	s.files["openapi/v1.yaml"] = file{kind: "application/yaml", content: asYAML}
 	var list strings.Builder
 	fmt.Fprintf(&list, "# Inlet\n\n> %s\n", root.at("info", "summary").text())
 	var found []entry
@@ -151,24 +172,30 @@ func build(base, publicURL, prefix, suffix string) *Site {
 			if err != nil {
 				panic(err) // pages and templates are part of the binary
 			}
-			s.files[p.Path+suffixOf(p.Path, suffix)] = file{"text/html; charset=utf-8", out.Bytes()}
-			s.files[twin(p.Path)] = file{"text/markdown; charset=utf-8", absolute(forPeople(p.Markdown, publicURL), base)}
+			s.files[p.Path+suffixOf(p.Path, suffix)] = file{kind: "text/html; charset=utf-8", content: out.Bytes()}
+			s.files[twin(p.Path)] = file{kind: "text/markdown; charset=utf-8", content: absolute(forPeople(p.Markdown, publicURL), base)}
 			fmt.Fprintf(&list, "- [%s](%s/%s)\n", p.Title, base, twin(p.Path))
 			found = append(found, entries(p, headings, link)...)
 		}
 	}
-	s.files["llms.txt"] = file{"text/plain; charset=utf-8", []byte(list.String())}
+	s.files["llms.txt"] = file{kind: "text/plain; charset=utf-8", content: []byte(list.String())}
 	index, err := json.Marshal(found)
 	if err != nil {
 		panic(err) // it is text
 	}
-	s.files["search.json"] = file{"application/json", index}
-	for _, name := range []string{"docs.css", "docs.js"} {
+	s.files["search.json"] = file{kind: "application/json", content: index}
+	var reference bytes.Buffer
+	if err := templates.ExecuteTemplate(&reference, "reference.html", view{Link: linker("reference", prefix, suffix)}); err != nil {
+		panic(err) // the template is part of the binary
+	}
+	s.files["reference"+suffix] = file{kind: "text/html; charset=utf-8", content: reference.Bytes()}
+	s.files["scalar.js"] = file{kind: "text/javascript; charset=utf-8", content: compressed, gzipped: true}
+	for _, name := range []string{"docs.css", "docs.js", "reference.js"} {
 		content, err := static.ReadFile("static/" + name)
 		if err != nil {
 			panic(err) // it is missing from the binary
 		}
-		s.files[name] = file{map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8"}[path.Ext(name)], content}
+		s.files[name] = file{kind: map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8"}[path.Ext(name)], content: content}
 	}
 	return s
 }

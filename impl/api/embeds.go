@@ -22,11 +22,15 @@ var received = api.Received{Status: api.ReceivedStatusReceived}
 
 // IdentifyVisitor weighs what a browser says of its visitor.
 func (e Embeds) IdentifyVisitor(ctx context.Context, r api.IdentifyVisitorRequestObject) (api.IdentifyVisitorResponseObject, error) {
-	if err := e.guard.take(r.Body.Site); err != nil {
+	site, err := e.identifier.Site(ctx, r.Body.Site)
+	if err != nil {
 		return nil, err
 	}
-	err := e.identifier.Identify(ctx, visitor.Claim{
-		SiteKey: r.Body.Site, Origin: exchangeOf(ctx).origin, Visitor: r.Body.VisitorId,
+	if err := e.guard.takeKey(site.Key); err != nil {
+		return nil, err
+	}
+	err = e.identifier.Identify(ctx, site, visitor.Claim{
+		Origin: exchangeOf(ctx).origin, Visitor: r.Body.VisitorId,
 		Token: valueOf(r.Body.Token), Link: valueOf(r.Body.Link),
 		FirstName: textOf(r.Body.FirstName), LastName: textOf(r.Body.LastName), Company: textOf(r.Body.Company),
 	})
@@ -115,22 +119,22 @@ func (e Embeds) BookMeeting(ctx context.Context, r api.BookMeetingRequestObject)
 
 // form finds a form for the page that asks.
 func (e Embeds) form(ctx context.Context, key string) (form.Form, error) {
-	if err := e.guard.take(key); err != nil {
-		return form.Form{}, err
-	}
 	f, err := form.Find(ctx, e.db, key)
 	if err != nil {
+		return form.Form{}, err
+	}
+	if err := e.guard.takeKey(f.PublicKey); err != nil {
 		return form.Form{}, err
 	}
 	return f, visitor.AllowOrigin(exchangeOf(ctx).origin, f.Origins)
 }
 
 func (e Embeds) meetingForm(ctx context.Context, key string) (form.MeetingForm, error) {
-	if err := e.guard.take(key); err != nil {
-		return form.MeetingForm{}, err
-	}
 	m, err := form.FindMeeting(ctx, e.db, key)
 	if err != nil {
+		return form.MeetingForm{}, err
+	}
+	if err := e.guard.takeKey(m.PublicKey); err != nil {
 		return form.MeetingForm{}, err
 	}
 	return m, visitor.AllowOrigin(exchangeOf(ctx).origin, m.Origins)

@@ -37,7 +37,8 @@ type guard struct {
 	bodies     bodies
 
 	// Of public operations.
-	minute    limit.Minute
+	addresses limit.Minute
+	keys      limit.Minute // apart from addresses, of which anybody may have many
 	now       func() time.Time
 	proxies   []netip.Prefix
 	publicURL string

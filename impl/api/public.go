@@ -31,24 +31,34 @@ func preflight(h http.Header, methods string) {
 // credential.
 func (g *guard) passPublic(w http.ResponseWriter, r *http.Request, x *exchange) error {
 	allowAnyPage(w.Header())
-	allowed := limit.EmbedReadsPerAddress
+	x.bodyOf.network = clientNetwork(r, g.proxies)
+	kind, allowed := "read", limit.EmbedReadsPerAddress
 	switch {
 	case x.op.ID == "identifyVisitor":
-		allowed = limit.IdentifiesPerAddress
+		kind, allowed = "identify", limit.IdentifiesPerAddress
 	case x.op.MaxBody > 0:
-		allowed = limit.EmbedWritesPerAddress
+		kind, allowed = "write", limit.EmbedWritesPerAddress
 	}
-	x.bodyOf.network = clientNetwork(r, g.proxies)
-	if left, ok := g.minute.Take(x.op.Method+" "+x.bodyOf.network, allowed, g.now()); !ok {
-		return auth.TooMany(allowed, left)
+	if err := g.takeAddress(kind, x.bodyOf.network, allowed); err != nil {
+		return err
 	}
 	x.origin = originOf(r, g.publicURL)
 	return g.check(w, r, x)
 }
 
-// take counts a request of a site or form, by its public key.
-func (g *guard) take(key string) error {
-	if left, ok := g.minute.Take(key, limit.EmbedRequestsPerKey, g.now()); !ok {
+// takeAddress counts a request of an address, apart from those of other kinds.
+func (g *guard) takeAddress(kind, network string, allowed int) error {
+	if left, ok := g.addresses.Take(kind+" "+network, allowed, g.now()); !ok {
+		return auth.TooMany(allowed, left)
+	}
+	return nil
+}
+
+// takeKey counts a request of a site or form, by its public key. The key has to
+// be one that there is: what anybody can make up would fill the counters, and
+// with them the memory.
+func (g *guard) takeKey(key string) error {
+	if left, ok := g.keys.Take(key, limit.EmbedRequestsPerKey, g.now()); !ok {
 		return auth.TooMany(limit.EmbedRequestsPerKey, left)
 	}
 	return nil

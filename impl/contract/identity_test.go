@@ -533,6 +533,34 @@ func TestAnAddressMayCallPublicRoutesSoOftenAMinute(t *testing.T) {
 	}
 }
 
+// What one address does of one kind leaves it the others, and nobody can use up
+// what another has.
+func TestTheLimitsOfPublicRoutesAreApart(t *testing.T) {
+	s, w := sharedServer(t), seed(t, onPages)
+	form := "/api/v1/forms/" + w.Forms["demo"].PublicKey
+	identify := func(site, address string) {
+		t.Helper()
+		for range 130 { // of submissions, 120 are allowed
+			a := s.send(t, "POST", "/api/v1/visitors/identify", fmt.Sprintf(`{"site":%q,"visitor_id":"v"}`, site), "X-Forwarded-For: "+address)
+			if a.status == 429 {
+				t.Fatalf("identify is refused: %s", a.body)
+			}
+		}
+	}
+	submit := func(name, address string) {
+		t.Helper()
+		if a := s.send(t, "POST", form, `{"fields":{"email":"a@newco.com"}}`, "X-Forwarded-For: "+address); a.status != 201 {
+			t.Errorf("%s: a submission answers %d %s", name, a.status, a.body)
+		}
+	}
+	identify(w.Sites["www"].SiteKey, "198.51.100.1")
+	submit("after many identifies of the address", "198.51.100.1")
+	for _, made := range []string{"POST 198.51.100.2", "write 198.51.100.2"} {
+		identify(made, "198.51.100.3")
+	}
+	submit("after many site keys that look like the address", "198.51.100.2")
+}
+
 // Two workspaces with the same names: nothing of one can be reached from the
 // other.
 func TestVisitorsSitesAndFormsOfAnotherWorkspaceAreNotThere(t *testing.T) {

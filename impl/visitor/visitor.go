@@ -24,7 +24,6 @@ import (
 
 // A Claim is what a browser says of its visitor.
 type Claim struct {
-	SiteKey string
 	Origin  string // of the page; empty where the caller is no other origin's page
 	Visitor string
 	Token   string // that the site's owner signed
@@ -43,16 +42,18 @@ type Identifier struct {
 // NewIdentifier makes one; the key signs what the links of e-mails bring along.
 func NewIdentifier(d *db.DB, key []byte) *Identifier { return &Identifier{d, string(key)} }
 
-// Identify weighs a claim. Whether it identified anybody is not told: the faults
-// are site_not_found and origin_not_allowed.
-func (i *Identifier) Identify(ctx context.Context, c Claim) error {
-	site, err := i.db.SiteByKey(ctx, c.SiteKey)
+// Site gives the site of a key. The fault is site_not_found.
+func (i *Identifier) Site(ctx context.Context, key string) (db.Site, error) {
+	site, err := i.db.SiteByKey(ctx, key)
 	if errors.Is(err, db.ErrNotFound) {
-		return fault.SiteNotFound.New()
+		return db.Site{}, fault.SiteNotFound.New()
 	}
-	if err != nil {
-		return err
-	}
+	return site, err
+}
+
+// Identify weighs a claim that a page of the site makes. Whether it identified
+// anybody is not told: the fault is origin_not_allowed.
+func (i *Identifier) Identify(ctx context.Context, site db.Site, c Claim) error {
 	if err := AllowOrigin(c.Origin, site.Origins); err != nil {
 		return err
 	}

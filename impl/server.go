@@ -95,7 +95,7 @@ func NewServer(ctx context.Context, d *db.DB, log *slog.Logger, c Config) (*Serv
 	if err := docs.Mount(mux, c.DocsURL, c.PublicURL); err != nil {
 		return nil, err
 	}
-	embed.Mount(mux, d, identifier)
+	embed.Mount(mux, d, identifier, edge)
 	mux.HandleFunc("GET /livez", live)
 	mux.HandleFunc("GET /readyz", ready(d))
 	if !c.OwnMetrics {

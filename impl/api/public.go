@@ -9,6 +9,7 @@ import (
 
 	"github.com/inletdev/inlet/gen/api"
 	"github.com/inletdev/inlet/impl/auth"
+	"github.com/inletdev/inlet/impl/fault"
 	"github.com/inletdev/inlet/impl/limit"
 )
 
@@ -44,6 +45,23 @@ func (g *guard) passPublic(w http.ResponseWriter, r *http.Request, x *exchange) 
 	}
 	x.origin = originOf(r, g.publicURL)
 	return g.check(w, r, x)
+}
+
+// TakeRead counts a request for a page of anybody's, of the address that it came
+// from.
+func (e *Edge) TakeRead(r *http.Request) error {
+	return e.guard.takeAddress("read", clientNetwork(r, e.guard.proxies), limit.EmbedReadsPerAddress)
+}
+
+// TakeKey counts a request of a form, by its public key.
+func (e *Edge) TakeKey(key string) error { return e.guard.takeKey(key) }
+
+// Refused notes why a request outside operations is refused, and gives what its
+// client is told; how, its handler knows.
+func (e *Edge) Refused(r *http.Request, err error) *fault.Fault {
+	x := exchangeOf(r.Context())
+	x.fault = faultOf(x.op, err)
+	return x.fault
 }
 
 // takeAddress counts a request of an address, apart from those of other kinds.

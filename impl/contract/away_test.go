@@ -71,6 +71,11 @@ func TestWhileTheDatabaseIsAwayTheServerSaysSoAndItRecoversByItself(t *testing.T
 		path, body, headers := request(op)
 		expect(t, s.send(t, op.Method, path, body, append(headers, key)...), 503, op.Errors[503][0], "")
 	}
+	for _, page := range []string{"/api/v1/forms/form_x/page", "/api/v1/meeting-forms/meet_x/embed.js", "/l/x"} {
+		if a := s.send(t, "GET", page, ""); a.status != 503 || a.header.Get("Retry-After") == "" {
+			t.Errorf("%s answers %d %v", page, a.status, a.header)
+		}
+	}
 	if a := s.send(t, "GET", "/readyz", ""); a.status != 503 {
 		t.Errorf("readyz answers %d", a.status)
 	}

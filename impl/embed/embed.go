@@ -9,11 +9,11 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
-	"errors"
 	"html/template"
 	"net/http"
 	"path"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -31,12 +31,20 @@ var pages embed.FS
 
 // Mount adds the routes: the tracker and what pages load below /t, page and
 // script of each form and meeting form, and the links of e-mails below /l.
-func Mount(mux *http.ServeMux, d *db.DB, identifier *visitor.Identifier) {
-	mux.HandleFunc("GET /l/{token}", follow(identifier))
-	mount(mux, definitions{
+func Mount(mux *http.ServeMux, d *db.DB, identifier *visitor.Identifier, edge Edge) {
+	mux.HandleFunc("GET /l/{token}", follow(edge, identifier))
+	mount(mux, edge, definitions{
 		find:        func(ctx context.Context, key string) (form.Form, error) { return form.Find(ctx, d, key) },
 		findMeeting: func(ctx context.Context, key string) (form.MeetingForm, error) { return form.FindMeeting(ctx, d, key) },
 	})
+}
+
+// An Edge stands before all routes: it counts what anybody may ask, and knows
+// what becomes of an error.
+type Edge interface {
+	TakeRead(r *http.Request) error                  // of the address that the request came from
+	TakeKey(key string) error                        // of a form, by its public key
+	Refused(r *http.Request, err error) *fault.Fault // what the client is told
 }
 
 // definitions are where forms come from.
@@ -45,33 +53,43 @@ type definitions struct {
 	findMeeting func(ctx context.Context, publicKey string) (form.MeetingForm, error)
 }
 
-func mount(mux *http.ServeMux, d definitions) {
+func mount(mux *http.ServeMux, edge Edge, d definitions) {
 	for _, name := range []string{"inlet.js", "page.js", "form.js", "meeting.js", "page.css"} {
 		mux.HandleFunc("GET /t/"+name, asset(name))
 	}
 	script := asset("embed.js")
-	mux.HandleFunc("GET /api/v1/forms/{publicKey}/page", func(w http.ResponseWriter, r *http.Request) {
-		found, err := d.find(r.Context(), r.PathValue("publicKey"))
-		show(w, "form.html", found.Origins, found, err)
-	})
-	mux.HandleFunc("GET /api/v1/forms/{publicKey}/embed.js", func(w http.ResponseWriter, r *http.Request) {
-		if _, err := d.find(r.Context(), r.PathValue("publicKey")); err != nil {
-			show(w, "", nil, nil, err)
-			return
+	// serve passes a request on with what its form is, if it may see it.
+	serve := func(find func(ctx context.Context, key string) (page, error), found func(http.ResponseWriter, *http.Request, page)) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			err := edge.TakeRead(r)
+			var p page
+			if err == nil {
+				p, err = find(r.Context(), r.PathValue("publicKey"))
+			}
+			if err == nil {
+				err = edge.TakeKey(p.key)
+			}
+			if err != nil {
+				absent(w, edge.Refused(r, err))
+				return
+			}
+			found(w, r, p)
 		}
-		script(w, r)
-	})
-	mux.HandleFunc("GET /api/v1/meeting-forms/{publicKey}/page", func(w http.ResponseWriter, r *http.Request) {
-		found, err := d.findMeeting(r.Context(), r.PathValue("publicKey"))
-		show(w, "meeting.html", found.Origins, found, err)
-	})
-	mux.HandleFunc("GET /api/v1/meeting-forms/{publicKey}/embed.js", func(w http.ResponseWriter, r *http.Request) {
-		if _, err := d.findMeeting(r.Context(), r.PathValue("publicKey")); err != nil {
-			show(w, "", nil, nil, err)
-			return
-		}
-		script(w, r)
-	})
+	}
+	ofForm := func(ctx context.Context, key string) (page, error) {
+		f, err := d.find(ctx, key)
+		return page{"form.html", f.PublicKey, f.Origins, f}, err
+	}
+	ofMeeting := func(ctx context.Context, key string) (page, error) {
+		m, err := d.findMeeting(ctx, key)
+		return page{"meeting.html", m.PublicKey, m.Origins, m}, err
+	}
+	show := func(w http.ResponseWriter, _ *http.Request, p page) { p.show(w) }
+	load := func(w http.ResponseWriter, r *http.Request, _ page) { script(w, r) }
+	mux.HandleFunc("GET /api/v1/forms/{publicKey}/page", serve(ofForm, show))
+	mux.HandleFunc("GET /api/v1/forms/{publicKey}/embed.js", serve(ofForm, load))
+	mux.HandleFunc("GET /api/v1/meeting-forms/{publicKey}/page", serve(ofMeeting, show))
+	mux.HandleFunc("GET /api/v1/meeting-forms/{publicKey}/embed.js", serve(ofMeeting, load))
 }
 
 // asset serves a file that any page may load.
@@ -99,24 +117,34 @@ func asset(name string) http.HandlerFunc {
 
 var templates = template.Must(template.New("").Funcs(template.FuncMap{"autocomplete": autocomplete}).ParseFS(pages, "pages/*.html"))
 
-// show answers with a page, or with one that says that there is none.
-func show(w http.ResponseWriter, name string, origins []string, found any, err error) {
+// A page of a form or meeting form.
+type page struct {
+	template string
+	key      string
+	origins  []string // whose pages may show it
+	of       any
+}
+
+func (p page) show(w http.ResponseWriter) {
+	write(w, http.StatusOK, "frame-ancestors "+ancestors(p.origins), p.template, p.of)
+}
+
+// absent answers with a page that says that there is none.
+func absent(w http.ResponseWriter, f *fault.Fault) {
+	if f.RetryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(f.RetryAfter))
+	}
+	write(w, f.Code.Status, "frame-ancestors *", "absent.html", f.Code.Status == http.StatusNotFound)
+}
+
+func write(w http.ResponseWriter, status int, ancestors, template string, of any) {
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Cache-Control", "no-store")
-	if err != nil {
-		status := http.StatusInternalServerError
-		if known := (*fault.Fault)(nil); errors.As(err, &known) {
-			status = known.Code.Status
-		}
-		h.Set("Content-Security-Policy", policy+"; frame-ancestors *")
-		w.WriteHeader(status)
-		// Too late for another answer if this fails.
-		_ = templates.ExecuteTemplate(w, "absent.html", status == http.StatusNotFound)
-		return
-	}
-	h.Set("Content-Security-Policy", policy+"; frame-ancestors "+ancestors(origins))
-	_ = templates.ExecuteTemplate(w, name, found)
+	h.Set("Content-Security-Policy", policy+"; "+ancestors)
+	w.WriteHeader(status)
+	// Too late for another answer if this fails.
+	_ = templates.ExecuteTemplate(w, template, of)
 }
 
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; " +

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -53,7 +54,7 @@ func newInlet(t *testing.T, tls bool, forms map[string]form.Form, meetings map[s
 	t.Helper()
 	i := &inlet{t: t, answer: received}
 	mux := http.NewServeMux()
-	mount(mux, formsOf(forms, meetings))
+	mount(mux, anyEdge{}, formsOf(forms, meetings))
 	mux.HandleFunc("/", i.operations)
 	server := httptest.NewUnstartedServer(mux)
 	if tls {
@@ -64,6 +65,18 @@ func newInlet(t *testing.T, tls bool, forms map[string]form.Form, meetings map[s
 	t.Cleanup(server.Close)
 	i.base = embedtest.At(server.URL, "inlet.example")
 	return i
+}
+
+// anyEdge lets everything pass.
+type anyEdge struct{}
+
+func (anyEdge) TakeRead(*http.Request) error { return nil }
+func (anyEdge) TakeKey(string) error         { return nil }
+func (anyEdge) Refused(_ *http.Request, err error) *fault.Fault {
+	if f := (*fault.Fault)(nil); errors.As(err, &f) {
+		return f
+	}
+	return fault.InternalError.Because(err)
 }
 
 func formsOf(forms map[string]form.Form, meetings map[string]form.MeetingForm) definitions {

@@ -7,11 +7,15 @@ import (
 )
 
 // follow leads whoever clicked the link of an e-mail on to its page.
-func follow(i *visitor.Identifier) http.HandlerFunc {
+func follow(edge Edge, i *visitor.Identifier) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		page, err := i.Follow(r.Context(), r.PathValue("token"))
+		err := edge.TakeRead(r)
+		var page string
+		if err == nil {
+			page, err = i.Follow(r.Context(), r.PathValue("token"))
+		}
 		if err != nil {
-			show(w, "", nil, nil, err)
+			absent(w, edge.Refused(r, err))
 			return
 		}
 		// The address stands for a person: it is nobody else's to keep or to pass on.

@@ -83,23 +83,42 @@ func (d Days) span(now time.Time) (Slot, error) {
 	if err != nil {
 		return Slot{}, fault.InvalidRequest.At("time_zone", "want an IANA name such as Europe/Berlin")
 	}
-	now = now.In(zone)
-	from := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, zone)
+	from := dayOf(now.In(zone))
 	if d.From != "" {
-		if from, err = time.ParseInLocation(time.DateOnly, d.From, zone); err != nil {
+		if from, err = time.Parse(time.DateOnly, d.From); err != nil {
 			return Slot{}, fault.InvalidRequest.At("from", "want a day such as 2026-03-02")
 		}
 	}
 	last := from.AddDate(0, 0, limit.MeetingDefaultDays-1)
 	if d.To != "" {
-		if last, err = time.ParseInLocation(time.DateOnly, d.To, zone); err != nil {
+		if last, err = time.Parse(time.DateOnly, d.To); err != nil {
 			return Slot{}, fault.InvalidRequest.At("to", "want a day such as 2026-03-15")
 		}
 	}
 	if last.Before(from) || last.After(from.AddDate(0, 0, limit.MeetingSlotDays-1)) {
 		return Slot{}, fault.InvalidRequest.At("to", "want a day that is not before from, and at most %d days in all", limit.MeetingSlotDays)
 	}
-	return Slot{StartsAt: from, EndsAt: last.AddDate(0, 0, 1)}, nil
+	return Slot{StartsAt: startOf(from, zone), EndsAt: startOf(last.AddDate(0, 0, 1), zone)}, nil
+}
+
+// dayOf gives the day of a time by its own clock. A day is counted in UTC, which
+// has no hour twice and leaves none out.
+func dayOf(t time.Time) time.Time {
+	return time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, time.UTC)
+}
+
+// startOf gives the first instant of a day in a zone. That is not midnight where
+// the zone's clock leaves out the hour after it, for which time.Date may give an
+// hour of the day before, and midnight may be there twice.
+func startOf(day time.Time, zone *time.Location) time.Time {
+	at := time.Date(day.Year(), day.Month(), day.Day(), 0, 0, 0, 0, zone)
+	if dayOf(at).Before(day) {
+		_, at = at.ZoneBounds()
+	}
+	if earlier := at.Add(-time.Hour); dayOf(earlier).Equal(day) {
+		return earlier
+	}
+	return at
 }
 
 // free lists the slots that begin in a span of time and that nobody booked.
@@ -131,7 +150,8 @@ func offered(m db.MeetingForm, in Slot, now time.Time) ([]Slot, error) {
 	earliest, latest := now.Add(time.Duration(m.NoticeMinutes)*time.Minute), now.AddDate(0, 0, m.DaysAhead)
 	length := time.Duration(m.Minutes) * time.Minute
 	var slots []Slot
-	for day := in.StartsAt.In(host).AddDate(0, 0, -1); !day.After(in.EndsAt.AddDate(0, 0, 1)); day = day.AddDate(0, 0, 1) {
+	last := dayOf(in.EndsAt.In(host))
+	for day := dayOf(in.StartsAt.In(host)); !day.After(last); day = day.AddDate(0, 0, 1) {
 		if !slices.Contains(m.Weekdays, int64((day.Weekday()+6)%7)+1) {
 			continue
 		}

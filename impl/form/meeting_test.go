@@ -51,6 +51,67 @@ func TestSlotsFollowTheClockOfTheHostThroughItsJumps(t *testing.T) {
 	}
 }
 
+// Some zones change their clock at midnight: it is left out, or there twice.
+func TestDaysWithoutMidnightOrWithTwoAreDaysLikeOthers(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		zone, jump string
+		slots      int // of two hours
+	}{
+		{"America/Santiago", "2026-09-06", 11},
+		{"America/Havana", "2026-03-08", 11},
+		{"Asia/Beirut", "2026-03-29", 11},
+		{"America/Havana", "2026-11-01", 12},
+		{"Asia/Beirut", "2026-10-24", 12},
+	} {
+		zone, err := Zone(c.zone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		hours := db.MeetingForm{
+			Minutes: 120, TimeZone: c.zone, Weekdays: []int64{1, 2, 3, 4, 5, 6, 7}, ClosesMinute: 24 * 60, DaysAhead: 400,
+		}
+		jump, err := time.Parse(time.DateOnly, c.jump)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var before Slot
+		for n := -4; n <= 4; n++ {
+			day := jump.AddDate(0, 0, n).Format(time.DateOnly)
+			in, err := Days{From: day, To: day, TimeZone: c.zone}.span(now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			first, last := in.StartsAt.In(zone), in.EndsAt.Add(-1).In(zone)
+			if first.Format(time.DateOnly) != day || last.Format(time.DateOnly) != day || n > -4 && !in.StartsAt.Equal(before.EndsAt) {
+				t.Errorf("%s: %s is from %s to %s", c.zone, day, first, last)
+			}
+			before = in
+			want := 12
+			if n == 0 {
+				want = c.slots
+			}
+			if slots, err := offered(hours, in, now); err != nil || len(slots) != want {
+				t.Errorf("%s: %s has %d slots, want %d (%v)", c.zone, day, len(slots), want, err)
+			}
+		}
+		// All of them at once: in order, and none twice.
+		in, err := Days{From: jump.AddDate(0, 0, -4).Format(time.DateOnly), To: jump.AddDate(0, 0, 4).Format(time.DateOnly), TimeZone: c.zone}.span(now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		slots, err := offered(hours, in, now)
+		if err != nil || len(slots) != 8*12+c.slots {
+			t.Errorf("%s: %d slots, want %d (%v)", c.zone, len(slots), 8*12+c.slots, err)
+		}
+		for i := 1; i < len(slots); i++ {
+			if slots[i].StartsAt.Before(slots[i-1].EndsAt) {
+				t.Errorf("%s: %v comes after %v", c.zone, slots[i], slots[i-1])
+			}
+		}
+	}
+}
+
 func TestSlotsKeepNoticeHorizonWeekdaysAndClosing(t *testing.T) {
 	hours := db.MeetingForm{
 		Minutes: 45, TimeZone: "UTC", Weekdays: []int64{1}, OpensMinute: 9 * 60, ClosesMinute: 11 * 60,

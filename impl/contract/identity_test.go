@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto"
 	"crypto/hmac"
+	"crypto/rand"
 	_ "crypto/sha512"
 	"encoding/base64"
 	"encoding/json"
@@ -73,6 +74,15 @@ func (w seeded) token(email string, changes map[string]any) string {
 	return jwt("HS256", "s3cret-"+w.slug, w.claims(email, changes))
 }
 
+// noise is text that does not compress.
+func noise(characters int) string {
+	var b strings.Builder
+	for b.Len() < characters {
+		b.WriteString(strings.ToLower(rand.Text()))
+	}
+	return b.String()[:characters]
+}
+
 // identifies sends a token of the site www, and tells whom its visitor is known
 // as after; zero for nobody.
 func (w seeded) identifies(t *testing.T, s *server, visitor, token string) int64 {
@@ -129,6 +139,8 @@ func TestOnlyATokenThatTheSiteSignedIdentifiesAVisitor(t *testing.T) {
 		"not before the future":     jwt("HS256", secret, with(map[string]any{"nbf": now + 300})),
 		"no email":                  jwt("HS256", secret, with(map[string]any{"email": nil})),
 		"no e-mail address":         jwt("HS256", secret, with(map[string]any{"email": "hank"})),
+		"too long an address":       jwt("HS256", secret, with(map[string]any{"email": strings.ToLower(rand.Text()) + strings.Repeat("h", 284) + "@globex.com"})),
+		"far too long an address":   jwt("HS256", secret, with(map[string]any{"email": noise(2750) + "@globex.com"})),
 		"changed behind the signature": func() string {
 			parts := strings.Split(jwt("HS256", secret, w.claims("peter@initech.com", nil)), ".")
 			other := strings.Split(jwt("HS256", "other", good), ".")

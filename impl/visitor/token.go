@@ -3,6 +3,7 @@ package visitor
 import (
 	"crypto/rand"
 	"time"
+	"unicode/utf8"
 
 	"github.com/golang-jwt/jwt/v5"
 
@@ -43,6 +44,7 @@ func verify(token string, site db.Site, now time.Time) (claims, bool) {
 		address, _, ok := contact.ParseEmail(c.Email)
 		c.Email = address
 		lifetime := c.ExpiresAt.Sub(c.IssuedAt.Time)
+		ok = ok && utf8.RuneCountInString(address) <= limit.LeadEmailLength // as of a lead
 		return c, ok && c.Site == site.Key && lifetime > 0 && lifetime <= limit.IdentifyTokenLifetime
 	}
 	return claims{}, false

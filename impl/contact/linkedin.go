@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"golang.org/x/text/unicode/norm"
+
+	"github.com/inletdev/inlet/impl/limit"
 )
 
 // NormalizeLinkedIn gives the address of a person's LinkedIn profile as it is
@@ -30,5 +32,7 @@ func NormalizeLinkedIn(s string) (string, bool) {
 	if !strings.EqualFold(kind, "in") || name == "" || strings.ContainsAny(name, "\x00 ") {
 		return "", false
 	}
-	return (&url.URL{Scheme: "https", Host: "www.linkedin.com", Path: "/in/" + name}).String(), true
+	// Percent-encoding can make it longer than any profile, and than an index takes.
+	profile := (&url.URL{Scheme: "https", Host: "www.linkedin.com", Path: "/in/" + name}).String()
+	return profile, len(profile) <= limit.LeadLinkedInLength
 }

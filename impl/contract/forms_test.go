@@ -110,6 +110,25 @@ func TestASubmissionIsRefusedWithTheFieldAtFault(t *testing.T) {
 	}
 }
 
+// Whatever fits its field is taken, however long it becomes when it is compared.
+func TestALongLinkedInAddressIsKeptAndFindsNobody(t *testing.T) {
+	s, w := sharedServer(t), seed(t, strings.Replace(onPages, "[email, first_name,", "[email, linkedin_url,", 1))
+	profile := []rune("https://www.linkedin.com/in/")
+	for n := 0; len(profile) < 2048; n++ {
+		profile = append(profile, rune(0x4e00+n*7919%0x5000)) // percent-encoded, nine characters each
+	}
+	body, _ := json.Marshal(map[string]any{"fields": map[string]any{"email": "ann@newco.com", "linkedin_url": string(profile)}})
+	if a := s.send(t, "POST", "/api/v1/forms/"+w.Forms["demo"].PublicKey, string(body)); a.status != 201 {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	kept := dbtest.Query[string](t, dbtest.URL(t), `
+		select l.linkedin_url || coalesce(c.linkedin_url, '') from leads l
+		join contacts c on c.workspace_id = l.workspace_id and c.contact_id = l.contact_id where l.workspace_id = $1`, w.ID)
+	if kept != string(profile) {
+		t.Errorf("kept is %s", kept)
+	}
+}
+
 // slots lists the free slots of the form call.
 func (w seeded) slots(t *testing.T, s *server, query string) []string {
 	t.Helper()
@@ -253,6 +272,9 @@ func TestSlotsAreListedByTheDaysOfTheVisitor(t *testing.T) {
 		"?from=2026-01-02&to=2026-01-01":   "to",
 		"?time_zone=Mars":                  "time_zone",
 		"?time_zone=Local":                 "time_zone",
+		"?time_zone=localtime":             "time_zone",
+		"?time_zone=posixrules":            "time_zone",
+		"?time_zone=right/Europe/Berlin":   "time_zone",
 		"?from=2026-01-01&from=2026-01-01": "from",
 	} {
 		expect(t, s.send(t, "GET", "/api/v1/meeting-forms/"+key+"/slots"+query, ""), 400, "invalid_request", param)

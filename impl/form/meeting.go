@@ -48,9 +48,13 @@ func FindMeeting(ctx context.Context, d *db.DB, publicKey string) (MeetingForm, 
 
 // Zone gives the time zone of an IANA name.
 func Zone(name string) (*time.Location, error) {
-	// LoadLocation has names of its own for UTC and the server's zone.
-	if zone, err := time.LoadLocation(name); err == nil && name != "" && name != "Local" {
-		return zone, nil
+	// LoadLocation has names of its own for UTC and the server's zone, and so has
+	// the folder that it reads: other names of the latter, and copies of all zones,
+	// some with leap seconds. IANA's names begin with a capital letter.
+	if name != "" && name[0] >= 'A' && name[0] <= 'Z' && name != "Local" {
+		if zone, err := time.LoadLocation(name); err == nil {
+			return zone, nil
+		}
 	}
 	return nil, fmt.Errorf("%q is no time zone; want an IANA name such as Europe/Berlin", name)
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"time"
+
+	"github.com/lib/pq"
 )
 
 const useToken = `
@@ -76,10 +78,11 @@ func (s *Scope) ContactByEmail(ctx context.Context, email string) (int64, error)
 // An EmailLink leads whoever clicks it in an e-mail to a page, as the contact
 // it was sent to.
 type EmailLink struct {
-	Workspace int64  `db:"workspace_id"`
-	Site      int64  `db:"site_id"`
-	Contact   int64  `db:"contact_id"`
-	URL       string `db:"url"`
+	Workspace int64          `db:"workspace_id"`
+	Site      int64          `db:"site_id"`
+	Contact   int64          `db:"contact_id"`
+	URL       string         `db:"url"`
+	Origins   pq.StringArray `db:"origins"` // that the site has now
 }
 
 const insertLink = `
@@ -98,7 +101,10 @@ func (s *Scope) AddEmailLink(ctx context.Context, token string, l EmailLink, exp
 }
 
 const emailLink = `
-	select workspace_id, site_id, contact_id, url from email_links where token_hash = $1 and expires_at > inlet_now()`
+	select l.workspace_id, l.site_id, l.contact_id, l.url, s.origins
+	from email_links l
+	join sites s on s.workspace_id = l.workspace_id and s.site_id = l.site_id
+	where l.token_hash = $1 and l.expires_at > inlet_now()`
 
 // EmailLink finds a link by its token, in whatever workspace it is; ErrNotFound
 // where there is none that is still valid.

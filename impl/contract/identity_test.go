@@ -375,7 +375,7 @@ func TestWaitingEventsFindTheirPersonTheMomentTheVisitorProvesWhoTheyAre(t *test
 
 func TestTheLinkOfAnEmailIdentifiesWhoOpensItsPage(t *testing.T) {
 	s, w := sharedServer(t), seed(t, onPages)
-	page := "https://www." + w.slug + ".example/pricing?plan=pro#top"
+	page := "https://www." + w.slug + ".example/pricing?plan=pro&b;c=1&a&q=%zz&x=y%20z+#top"
 	link := func() string {
 		address := strings.TrimSpace(inlet(t, "", "link", "create", w.Sites["www"].SiteKey, "--contact", "Hank@globex.com",
 			"--page", page, "--public-url", s.base))
@@ -392,10 +392,7 @@ func TestTheLinkOfAnEmailIdentifiesWhoOpensItsPage(t *testing.T) {
 		if err != nil || response.StatusCode != http.StatusFound {
 			t.Fatalf("a click answers %d, %v", response.StatusCode, err)
 		}
-		query := to.Query()
-		proof = query.Get("_svclink")
-		query.Del("_svclink")
-		to.RawQuery = query.Encode()
+		to.RawQuery, proof, _ = strings.Cut(to.RawQuery, "&_svclink=")
 		if to.String() != page || response.Header.Get("Referrer-Policy") != "no-referrer" || response.Header.Get("Cache-Control") != "no-store" {
 			t.Errorf("the click leads to %s with %v", to, response.Header)
 		}
@@ -421,6 +418,12 @@ func TestTheLinkOfAnEmailIdentifiesWhoOpensItsPage(t *testing.T) {
 	if got := w.claim(t, s, "v5", map[string]any{"token": click()}); got != 0 {
 		t.Error("a click counts as a token of the site")
 	}
+	inlet(t, "", "site", "set", w.Sites["www"].SiteKey, "--origin", "https://new."+w.slug+".example")
+	if a := s.send(t, "GET", link, ""); a.status != 404 {
+		t.Errorf("a link to an origin that the site gave up answers %d", a.status)
+	}
+	inlet(t, "", "site", "set", w.Sites["www"].SiteKey, "--origin", "https://www."+w.slug+".example")
+	click()
 	dbtest.Exec(t, dbtest.URL(t), `update email_links set expires_at = now() - interval '1 second' where workspace_id = $1`, w.ID)
 	for _, gone := range []string{link, "/l/nope"} {
 		if a := s.send(t, "GET", gone, ""); a.status != 404 {
@@ -428,7 +431,7 @@ func TestTheLinkOfAnEmailIdentifiesWhoOpensItsPage(t *testing.T) {
 		}
 	}
 	// Inlet redirects to the site's own pages only.
-	for _, elsewhere := range []string{"https://evil.example/", "//www." + w.slug + ".example/", "/pricing", "javascript:alert(1)"} {
+	for _, elsewhere := range []string{"https://evil.example/", "https://evil.example@www." + w.slug + ".example/", "https://www." + w.slug + ".example@evil.example/", "//www." + w.slug + ".example/", "/pricing", "javascript:alert(1)"} {
 		if _, err := tryInlet(t, "", "link", "create", w.Sites["www"].SiteKey, "--contact", "hank@globex.com", "--page", elsewhere); err == nil {
 			t.Errorf("a link to %s can be made", elsewhere)
 		}

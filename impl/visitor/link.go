@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
@@ -30,12 +32,11 @@ type linkClaims struct {
 // MakeLink gives the token of a link that leads a contact to a page of the site,
 // which has to be of one of its origins: Inlet redirects to no others.
 func MakeLink(ctx context.Context, s *db.Scope, site db.Site, contactID int64, page string, lifetime time.Duration) (string, error) {
-	u, err := url.Parse(page)
-	if err != nil || u.Host == "" || AllowOrigin(u.Scheme+"://"+u.Host, site.Origins) != nil {
+	if !isPageOf(page, site.Origins) {
 		return "", fmt.Errorf("the page has none of the site's origins %v", []string(site.Origins))
 	}
 	token := rand.Text() // 128 bits
-	err = s.AddEmailLink(ctx, token, db.EmailLink{Site: site.ID, Contact: contactID, URL: page}, time.Now().Add(lifetime))
+	err := s.AddEmailLink(ctx, token, db.EmailLink{Site: site.ID, Contact: contactID, URL: page}, time.Now().Add(lifetime))
 	return token, err
 }
 
@@ -44,7 +45,8 @@ func MakeLink(ctx context.Context, s *db.Scope, site db.Site, contactID int64, p
 // to the page's address. The fault is not_found.
 func (i *Identifier) Follow(ctx context.Context, token string) (string, error) {
 	link, err := i.db.EmailLink(ctx, token)
-	if errors.Is(err, db.ErrNotFound) {
+	// The site may have given up the origin since: its pages are somebody else's.
+	if errors.Is(err, db.ErrNotFound) || err == nil && !isPageOf(link.URL, link.Origins) {
 		return "", fault.NotFound.New()
 	}
 	if err != nil {
@@ -64,10 +66,24 @@ func (i *Identifier) Follow(ctx context.Context, token string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	query := page.Query()
-	query.Set(LinkParameter, proof)
-	page.RawQuery = query.Encode()
+	page.RawQuery = withLink(page.RawQuery, proof)
 	return page.String(), nil
+}
+
+// withLink adds what a link brings along to a query, and leaves the rest as it is
+// written: the page may not read what url.Values would make of it.
+func withLink(query, proof string) string {
+	pairs := slices.DeleteFunc(strings.Split(query, "&"), func(pair string) bool {
+		name, _, _ := strings.Cut(pair, "=")
+		return name == LinkParameter || pair == ""
+	})
+	return strings.Join(append(pairs, LinkParameter+"="+proof), "&")
+}
+
+// isPageOf tells the addresses of pages that have one of these origins.
+func isPageOf(page string, origins []string) bool {
+	u, err := url.Parse(page)
+	return err == nil && u.Host != "" && u.User == nil && AllowOrigin(u.Scheme+"://"+u.Host, origins) == nil
 }
 
 func (i *Identifier) verifyLink(token string, site db.Site) (linkClaims, bool) {

@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -66,10 +67,15 @@ func (i *Identifier) Identify(ctx context.Context, site db.Site, c Claim) error 
 	return nil
 }
 
-// IsOrigin tells the origins of web pages, written as browsers send them.
+// origins are those of web pages, but for the ports that browsers leave out.
+var origins = regexp.MustCompile(`^https?://(?:[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*|\[[0-9a-f:]+\])(?::[1-9][0-9]{0,4})?$`)
+
+// IsOrigin tells the origins of web pages, written as browsers send them: a name
+// of other letters in its ASCII form, and without the port that the scheme has
+// anyway. Another would never match.
 func IsOrigin(s string) bool {
 	u, err := url.Parse(s)
-	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" && s == u.Scheme+"://"+u.Host
+	return err == nil && origins.MatchString(s) && u.Port() != map[string]string{"http": "80", "https": "443"}[u.Scheme]
 }
 
 // AllowOrigin gives the fault of a page that none of these origins has. What

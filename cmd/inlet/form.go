@@ -27,6 +27,9 @@ type formCreateCmd struct {
 }
 
 func (c *formCreateCmd) Run() error {
+	if err := form.CheckName(c.Name); err != nil {
+		return err
+	}
 	if err := form.CheckFields(c.Fields); err != nil {
 		return err
 	}
@@ -129,6 +132,9 @@ type meetingCreateCmd struct {
 }
 
 func (c *meetingCreateCmd) Run() error {
+	if err := form.CheckName(c.Name); err != nil {
+		return err
+	}
 	return c.inWorkspace(c.Workspace, func(ctx context.Context, s *db.Scope, _ db.Workspace) error {
 		key := "meet_" + strings.ToLower(rand.Text())
 		if _, err := s.SaveMeetingForm(ctx, 0, key, c.Name, 30); err != nil {

@@ -110,6 +110,29 @@ func TestASubmissionIsRefusedWithTheFieldAtFault(t *testing.T) {
 	}
 }
 
+func TestAFormHasANameThatTheDocumentTakes(t *testing.T) {
+	s, w := sharedServer(t), seed(t, onPages)
+	for _, kind := range []string{"form", "meeting"} {
+		for _, name := range []string{" ", strings.Repeat("ü", 513)} {
+			if _, err := tryInlet(t, "", kind, "create", name, "--workspace", w.slug); err == nil {
+				t.Errorf("%s create takes a name of %d characters", kind, len(name))
+			}
+		}
+		key := strings.TrimSpace(inlet(t, "", kind, "create", strings.Repeat("ü", 512), "--workspace", w.slug))
+		if a := s.send(t, "GET", "/api/v1/"+map[string]string{"form": "forms/", "meeting": "meeting-forms/"}[kind]+key, ""); a.status != 200 {
+			t.Errorf("%d %s", a.status, a.body)
+		}
+	}
+}
+
+func TestAnAnswerToAFormIsKeptBesideThePageItCameFrom(t *testing.T) {
+	s, w := sharedServer(t), seed(t, strings.Replace(onPages, "team_size]", "page_url]", 1))
+	s.send(t, "POST", "/api/v1/forms/"+w.Forms["demo"].PublicKey, `{"fields":{"email":"ann@newco.com","page_url":"mine"},"page_url":"https://www.example.com/"}`)
+	if got := dbtest.Query[string](t, dbtest.URL(t), `select extra ->> 'page_url' from leads where workspace_id = $1`, w.ID); got != "mine" {
+		t.Errorf("the answer is kept as %s", got)
+	}
+}
+
 // Whatever fits its field is taken, however long it becomes when it is compared.
 func TestALongLinkedInAddressIsKeptAndFindsNobody(t *testing.T) {
 	s, w := sharedServer(t), seed(t, strings.Replace(onPages, "[email, first_name,", "[email, linkedin_url,", 1))

@@ -60,6 +60,14 @@ var ofALead = map[string]struct {
 
 var fieldNames = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 
+// CheckName says what is wrong with the name of a form or meeting form.
+func CheckName(name string) error {
+	if strings.TrimSpace(name) == "" || utf8.RuneCountInString(name) > limit.FormNameLength {
+		return fmt.Errorf("want a name of at most %d characters", limit.FormNameLength)
+	}
+	return nil
+}
+
 // CheckFields says what is wrong with the fields of a form.
 func CheckFields(names []string) error {
 	for i, name := range names {
@@ -189,7 +197,7 @@ func (f Form) lead(a Answer) (lead.Lead, error) {
 			return l, fault.InvalidRequest.At("fields."+name, "the form has no such field")
 		}
 	}
-	if a.PageURL != "" {
+	if a.PageURL != "" && !asked["page_url"] {
 		l.Extra["page_url"] = text(a.PageURL)
 	}
 	return l, nil

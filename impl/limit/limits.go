@@ -38,6 +38,7 @@ const (
 
 // Forms.
 const (
+	FormNameLength     = 512
 	FormFields         = 50
 	FormFieldLength    = 64 // of a field's name
 	PageURLLength      = 2048

@@ -390,7 +390,9 @@ func (c *checker) sites(w workspaceEntry) {
 	}
 	for i, f := range w.Forms {
 		c.define("forms", i, f.Ref)
-		c.named(c.place("forms", i, "name"), f.Name)
+		if err := form.CheckName(f.Name); err != nil {
+			c.at(c.place("forms", i, "name"), "%v", err)
+		}
 		if f.PublicKey != "" && !formKeys.MatchString(f.PublicKey) {
 			c.at(c.place("forms", i, "public_key"), "want form_ and letters, digits, dashes or underscores")
 		}
@@ -400,7 +402,9 @@ func (c *checker) sites(w workspaceEntry) {
 	}
 	for i, f := range w.MeetingForms {
 		c.define("meeting_forms", i, f.Ref)
-		c.named(c.place("meeting_forms", i, "name"), f.Name)
+		if err := form.CheckName(f.Name); err != nil {
+			c.at(c.place("meeting_forms", i, "name"), "%v", err)
+		}
 		if f.PublicKey != "" && !meetKeys.MatchString(f.PublicKey) {
 			c.at(c.place("meeting_forms", i, "public_key"), "want meet_ and letters, digits, dashes or underscores")
 		}

@@ -110,6 +110,22 @@ func TestASubmissionIsRefusedWithTheFieldAtFault(t *testing.T) {
 	}
 }
 
+// What is wrong with an answer is told before anything is made of it: to a
+// program as to a person, and of a slot that is taken as of a free one.
+func TestWhatIsWrongWithAnAnswerIsToldFirst(t *testing.T) {
+	s, w := sharedServer(t), seed(t, onPages)
+	wrong := `"fields":{"email":"hank","name":"Hank"}`
+	a := s.send(t, "POST", "/api/v1/forms/"+w.Forms["demo"].PublicKey, `{"fields":{"email":"hank"},"trap":"x"}`)
+	expect(t, a, 400, "invalid_request", "fields.email")
+	slot := w.slots(t, s, "")[0]
+	meeting := "/api/v1/meeting-forms/" + w.MeetingForms["call"].PublicKey
+	for range 2 {
+		expect(t, s.send(t, "POST", meeting, fmt.Sprintf(`{"starts_at":%q,%s,"trap":"x"}`, slot, wrong)), 400, "invalid_request", "fields.email")
+		expect(t, s.send(t, "POST", meeting, fmt.Sprintf(`{"starts_at":%q,%s}`, slot, wrong)), 400, "invalid_request", "fields.email")
+		w.book(t, s, slot, "ann@newco.com", "v")
+	}
+}
+
 func TestAFormHasANameThatTheDocumentTakes(t *testing.T) {
 	s, w := sharedServer(t), seed(t, onPages)
 	for _, kind := range []string{"form", "meeting"} {

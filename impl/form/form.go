@@ -161,7 +161,7 @@ func Submit(ctx context.Context, d *db.DB, f Form, a Answer) error {
 func take(ctx context.Context, s *db.Scope, l lead.Lead, from string) (lead.Created, error) {
 	created, err := lead.Add(ctx, s, l)
 	if err != nil {
-		return created, ofField(err)
+		return created, err
 	}
 	if from == "" || created.Contact == 0 {
 		return created, nil
@@ -200,7 +200,7 @@ func (f Form) lead(a Answer) (lead.Lead, error) {
 	if a.PageURL != "" && !asked["page_url"] {
 		l.Extra["page_url"] = text(a.PageURL)
 	}
-	return l, nil
+	return l, ofField(l.Check())
 }
 
 func text(s string) json.RawMessage {

@@ -92,6 +92,12 @@ func Add(ctx context.Context, s *db.Scope, l Lead) (Created, error) {
 	return Created{ID: id, Test: record.Test, Reconciled: record.Reconciled, Company: record.Company, Contact: record.Contact}, nil
 }
 
+// Check says what is wrong with what was sent. The fault is invalid_lead.
+func (l Lead) Check() error {
+	_, _, err := l.read()
+	return err
+}
+
 // read cleans and checks what was sent: as it is kept, and as the person that is
 // looked for.
 func (l Lead) read() (db.Lead, contact.Person, error) {

@@ -109,9 +109,14 @@ func clientNetwork(r *http.Request, proxies []netip.Prefix) string {
 	}
 	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
 	for i := len(hops) - 1; i >= 0 && isOneOf(client.Unmap(), proxies); i-- {
-		hop, err := netip.ParseAddr(strings.TrimSpace(hops[i]))
-		if err != nil {
-			break
+		written := strings.TrimSpace(hops[i])
+		hop, err := netip.ParseAddr(written)
+		if err != nil { // some proxies add the port
+			withPort, err := netip.ParseAddrPort(written)
+			if err != nil {
+				break
+			}
+			hop = withPort.Addr()
 		}
 		client = hop
 	}

@@ -579,6 +579,19 @@ func TestTheLimitsOfPublicRoutesAreApart(t *testing.T) {
 		identify(made, "198.51.100.3")
 	}
 	submit("after many site keys that look like the address", "198.51.100.2")
+	// Some proxies add the port; it makes one address of neither two nor all.
+	began := time.Now()
+	for i := range 125 {
+		s.send(t, "POST", form, `{"fields":{}}`, fmt.Sprintf("X-Forwarded-For: 203.0.113.1, 198.51.100.4:%d", 1000+i))
+		s.send(t, "POST", form, `{"fields":{}}`, fmt.Sprintf("X-Forwarded-For: [2001:db8:5::%d]:443", 1+i))
+	}
+	submit("after many of another address", "198.51.100.5:443")
+	submit("after many of another network", "[2001:db8:6::1]:443")
+	for _, address := range []string{"198.51.100.4:443", "2001:db8:5::ffff"} {
+		if a := s.send(t, "POST", form, `{"fields":{}}`, "X-Forwarded-For: "+address); a.status != 429 && time.Now().Truncate(time.Minute).Equal(began.Truncate(time.Minute)) {
+			t.Errorf("%s is not limited: %d", address, a.status)
+		}
+	}
 }
 
 // Two workspaces with the same names: nothing of one can be reached from the

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 
@@ -18,11 +19,11 @@ func (c *openapiCmd) Run() error {
 	if err != nil {
 		return err
 	}
-	asYAML, asJSON := openapi.For(public)
+	out, asJSON := openapi.For(public)
 	if c.JSON {
-		asYAML = append(asJSON, '\n')
+		out = asJSON
 	}
-	_, err = os.Stdout.Write(asYAML)
+	_, err = os.Stdout.Write(append(bytes.TrimSpace(out), '\n'))
 	return err
 }
 

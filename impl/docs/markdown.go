@@ -51,8 +51,8 @@ func render(source []byte, link func(string) string) (template.HTML, []heading) 
 	if err := md.Renderer().Render(&out, source, tree); err != nil {
 		panic(err) // pages are part of the binary
 	}
-	// Wide tables scroll by themselves, so that the page need not.
-	whole := strings.ReplaceAll(out.String(), "<table>", `<div class="table"><table>`)
+	// Wide tables scroll by themselves, by key too, so that the page need not.
+	whole := strings.ReplaceAll(out.String(), "<table>", `<div class="table" tabindex="0" role="region" aria-label="Table"><table>`)
 	whole = strings.ReplaceAll(whole, "</table>", "</table></div>")
 	return template.HTML(whole), headings //nolint:gosec // made of our own pages
 }

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/inletdev/inlet/db"
@@ -158,6 +159,8 @@ func (l Lead) read() (db.Lead, contact.Person, error) {
 	return record, person, nil
 }
 
+const longestNumber = 1000 // bytes; a double written out has up to 309 before its point
+
 // firstCharacters gives what counts of an idempotency key. A header that is not
 // UTF-8 has a character a byte.
 func firstCharacters(key string) string {
@@ -171,15 +174,18 @@ func firstCharacters(key string) string {
 	return string(characters[:min(len(characters), limit.LeadIdempotencyKeyLength)])
 }
 
-// extra keeps the first fields, by name, that are text, numbers or booleans.
+// extra keeps the first fields, by name, that are text, numbers or booleans. A
+// number of more digits than anybody measures is no number that the database can
+// hold.
 func extra(fields map[string]json.RawMessage) []byte {
 	kept := make(map[string]json.RawMessage)
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		if len(kept) == limit.LeadExtraFields {
 			break
 		}
-		switch value := fields[name]; value[0] {
-		case '{', '[', 'n': // objects, arrays, null
+		switch value := fields[name]; {
+		case strings.IndexByte("{[n", value[0]) >= 0: // objects, arrays, null
+		case value[0] != '"' && len(value) > longestNumber:
 		default:
 			kept[name] = value
 		}

@@ -28,7 +28,27 @@ const (
 //
 // What it gives, it leaves as it is.
 func NormalizeDomain(s string) (string, bool) {
-	host := hostOf(strings.TrimSpace(s))
+	host, ok := inASCII(hostOf(strings.TrimSpace(s)))
+	for {
+		// www.com is a name of its own.
+		rest, www := strings.CutPrefix(host, "www.")
+		if !www || !strings.Contains(rest, ".") {
+			break
+		}
+		host = rest
+	}
+	return host, ok && isHost(host)
+}
+
+// NormalizeHost is NormalizeDomain for what is a host name and no web address:
+// nothing but a trailing dot is taken off.
+func NormalizeHost(s string) (string, bool) {
+	host, ok := inASCII(s)
+	return host, ok && isHost(host)
+}
+
+// inASCII maps a name to how it is looked up.
+func inASCII(host string) (string, bool) {
 	if len(host) > 4*longestHost || !utf8.ValidString(host) { // spares IDNA what cannot be right
 		return "", false
 	}
@@ -38,16 +58,7 @@ func NormalizeDomain(s string) (string, bool) {
 			return "", false
 		}
 	}
-	host = strings.TrimSuffix(host, ".")
-	for {
-		// www.com is a name of its own.
-		rest, www := strings.CutPrefix(host, "www.")
-		if !www || !strings.Contains(rest, ".") {
-			break
-		}
-		host = rest
-	}
-	return host, isHost(host)
+	return strings.TrimSuffix(host, "."), true
 }
 
 // hostOf gives the host part of a URL whose scheme may be missing.

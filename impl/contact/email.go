@@ -16,30 +16,21 @@ import (
 func NormalizeEmail(s string) string {
 	s = strings.ToLower(strings.TrimSpace(s))
 	if at := strings.LastIndexByte(s, '@'); at >= 0 {
-		if domain, ok := hostOf(s[at+1:]); ok {
-			return s[:at+1] + domain
+		if host, ok := company.NormalizeHost(s[at+1:]); ok {
+			return s[:at+1] + host
 		}
 	}
 	return s
 }
 
-// hostOf gives the normalized domain of an address. Of what is stripped from a
-// web address (www., port, path), an e-mail address has nothing: one that does
-// is none.
-func hostOf(s string) (string, bool) {
-	if strings.HasPrefix(s, "www.") || strings.ContainsAny(s, ":/?#\\") {
-		return "", false
-	}
-	return company.NormalizeDomain(s)
-}
-
 // ParseEmail reads an e-mail address that a person typed: an addr-spec of RFC
 // 5322 without comments, whose domain is a DNS host name with a dot, letters of
 // any script allowed (RFC 6531). Space and invisible characters around it do not
-// count. It gives the address as it is stored and compared, and its domain.
+// count, nor does a full stop behind it. It gives the address as it is stored and
+// compared, and the domain by which its company may be known.
 func ParseEmail(s string) (address, domain string, ok bool) {
 	s = strings.TrimFunc(s, func(r rune) bool { return unicode.IsSpace(r) || unicode.Is(unicode.Cf, r) })
-	parsed, err := mail.ParseAddress(s)
+	parsed, err := mail.ParseAddress(strings.TrimSuffix(s, "."))
 	// A display name, angle brackets and comments are no part of an address.
 	if err != nil || parsed.Name != "" || strings.ContainsAny(s, "<>()") {
 		return "", "", false
@@ -48,8 +39,9 @@ func ParseEmail(s string) (address, domain string, ok bool) {
 	if strings.ContainsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }) {
 		return "", "", false
 	}
-	if domain, ok = hostOf(strings.ToLower(host)); !ok {
+	if host, ok = company.NormalizeHost(strings.ToLower(host)); !ok {
 		return "", "", false
 	}
-	return strings.ToLower(local) + "@" + domain, domain, true
+	domain, ok = company.NormalizeDomain(host) // without www.
+	return strings.ToLower(local) + "@" + host, domain, ok
 }

@@ -3,12 +3,12 @@ package api
 import (
 	"context"
 	"encoding/json"
-	"strings"
 
 	"github.com/oapi-codegen/nullable"
 
 	"github.com/inletdev/inlet/db"
 	"github.com/inletdev/inlet/gen/api"
+	"github.com/inletdev/inlet/impl/contact"
 	"github.com/inletdev/inlet/impl/lead"
 )
 
@@ -86,7 +86,7 @@ func leadOf(sent *api.LeadInput, body []byte) lead.Lead {
 // textOf gives the first text that is there and not blank.
 func textOf(fields ...nullable.Nullable[string]) string {
 	for _, field := range fields {
-		if text, err := field.Get(); err == nil && strings.TrimSpace(text) != "" {
+		if text, err := field.Get(); err == nil && contact.OneLine(text) != "" {
 			return text
 		}
 	}

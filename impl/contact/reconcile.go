@@ -104,9 +104,18 @@ func Transact(ctx context.Context, d *db.DB, workspace int64, fn func(*db.Scope)
 }
 
 // OneLine trims text and makes every run of space and control characters in it
-// one space: a name with a line break could end up in a header.
+// one space: a name with a line break could end up in a header. What cannot be
+// seen is trimmed with the space; inside of text it may join letters.
 func OneLine(s string) string {
+	s = strings.TrimFunc(s, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) || isInvisible(r) })
 	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }), " ")
+}
+
+// isInvisible tells joiners, marks of direction and the like. Not every format
+// character (Cf) is one: some end the flags of countries.
+func isInvisible(r rune) bool {
+	return r == '\u00ad' || r >= '\u200b' && r <= '\u200f' || r >= '\u202a' && r <= '\u202e' ||
+		r >= '\u2060' && r <= '\u206f' || r == '\ufeff'
 }
 
 func contactOf(m db.Matches) int64 { return cmp.Or(m.ByEmail, m.ByLinkedIn) }

@@ -13,7 +13,7 @@ func TestALinkedInProfileIsTheSameHoweverItIsWritten(t *testing.T) {
 		"HTTPS://WWW.LINKEDIN.COM/IN/HANK-SCORPIO":                  "hank-scorpio",
 		"linkedin.com/in/hank-scorpio":                              "hank-scorpio",
 		"//linkedin.com/in/hank-scorpio":                            "hank-scorpio",
-		" www.linkedin.com/in/hank-scorpio\n":                       "hank-scorpio",
+		"\u00a0www.linkedin.com/in/hank-scorpio":                    "hank-scorpio",
 		"uk.linkedin.com/in/hank-scorpio":                           "hank-scorpio",
 		"https://m.linkedin.com:443/in/hank-scorpio/de?trk=a&b=c#d": "hank-scorpio",
 		"https://www.linkedin.com/in/hank-scorpio/overlay/photo/":   "hank-scorpio",

@@ -1,0 +1,234 @@
+package contract
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/inletdev/inlet/db/dbtest"
+)
+
+// parallelLeads sends leads at one instant, in turn to two processes.
+func (w seeded) parallelLeads(t *testing.T, n int, of func(i int) (body string, headers []string)) []answer {
+	t.Helper()
+	both := []*server{sharedServer(t), start(t, dbtest.URL(t))}
+	defer both[1].stop()
+	answers := make([]answer, n)
+	at := make(chan struct{})
+	var parallel sync.WaitGroup
+	for i := range n {
+		parallel.Go(func() {
+			body, headers := of(i)
+			<-at
+			answers[i] = w.lead(t, both[i%2], body, headers...)
+		})
+	}
+	close(at)
+	parallel.Wait()
+	return answers
+}
+
+// one expects that all leads were saved and tied to the same company and the
+// same contact, and that exactly one of them added those.
+func one(t *testing.T, answers []answer) (company, contact any) {
+	t.Helper()
+	company, contact = answers[0].field("company_id"), answers[0].field("contact_id")
+	first, ids := 0, map[any]bool{}
+	for _, a := range answers {
+		if a.status != 201 || a.field("company_id") != company || a.field("contact_id") != contact {
+			t.Errorf("got %d %s, others %v and %v", a.status, a.body, company, contact)
+		}
+		if a.field("reconciled") == false {
+			first++
+		}
+		ids[a.field("lead_id")] = true
+	}
+	if first != 1 || len(ids) != len(answers) {
+		t.Errorf("%d of %d leads say that they were first", first, len(ids))
+	}
+	return company, contact
+}
+
+func TestThirtyParallelLeadsOfOneNewPersonMakeOnePerson(t *testing.T) {
+	w := seed(t, leadWorkspace)
+	before := w.people(t)
+	company, contact := one(t, w.parallelLeads(t, 30, func(i int) (string, []string) {
+		// However it is written, and with different fields to fill.
+		email := []string{"Race@Mail.Race-Corp.com", "race@mail.race-corp.COM ", "RACE@MAIL.RACE-CORP.COM"}[i%3]
+		return fmt.Sprintf(`{"email":%q,"company_name":"Race %d","phone":"ext %d"}`, email, i, i), nil
+	}))
+	if got, want := w.people(t), [4]int64{before[0] + 1, before[1] + 1, before[2] + 1, 30}; got != want {
+		t.Errorf("there are %v companies, domains, contacts and leads, want %v", got, want)
+	}
+	if w.row(t, "contacts", contact)["company_id"] != company || w.domains(t, company) != "race-corp.com" {
+		t.Errorf("the contact is %v", w.row(t, "contacts", contact))
+	}
+}
+
+func TestParallelLeadsOfOneNewCompanyMakeOneCompany(t *testing.T) {
+	w := seed(t, leadWorkspace)
+	before := w.people(t)
+	companies := map[any]bool{}
+	for _, a := range w.parallelLeads(t, 30, func(i int) (string, []string) {
+		switch i % 3 {
+		case 0:
+			return fmt.Sprintf(`{"email":"p%d@race-company.com"}`, i), nil
+		case 1:
+			return fmt.Sprintf(`{"email":"p%d@gmail.com","company_domain":"https://www.race-company.com/"}`, i), nil
+		}
+		return fmt.Sprintf(`{"name":"p%d","company_domain":"shop%d.race-company.com"}`, i, i), nil
+	}) {
+		if a.status != 201 {
+			t.Errorf("got %d %s", a.status, a.body)
+		}
+		companies[a.field("company_id")] = true
+	}
+	if got, want := w.people(t), [4]int64{before[0] + 1, before[1] + 1, before[2] + 20, 30}; got != want || len(companies) != 1 {
+		t.Errorf("there are %v companies, domains, contacts and leads, want %v", got, want)
+	}
+}
+
+func TestParallelLeadsOfOneNewProfileMakeOnePerson(t *testing.T) {
+	w := seed(t, leadWorkspace)
+	before := w.people(t)
+	_, contact := one(t, w.parallelLeads(t, 30, func(i int) (string, []string) {
+		return fmt.Sprintf(`{"email":"p%d@race-profile.com","linkedin_url":"https://www.linkedin.com/in/race%s"}`, i, strings.Repeat("/", i%2)), nil
+	}))
+	if got, want := w.people(t), [4]int64{before[0] + 1, before[1] + 1, before[2] + 1, 30}; got != want {
+		t.Errorf("there are %v companies, domains, contacts and leads, want %v", got, want)
+	}
+	holds(t, "the contact", w.row(t, "contacts", contact), `{"linkedin_url":"https://www.linkedin.com/in/race"}`)
+}
+
+// Two contacts, and one new profile for both: one gets it, or it would find
+// neither.
+func TestOneProfileForTwoContactsAtOnceGoesToOne(t *testing.T) {
+	w := seed(t, leadWorkspace)
+	for _, a := range w.parallelLeads(t, 20, func(i int) (string, []string) {
+		return fmt.Sprintf(`{"email":%q,"linkedin_url":"https://www.linkedin.com/in/contended"}`, []string{"milton@gmail.com", "alone@sole-trader.org"}[i/2%2]), nil
+	}) {
+		expectStatus(t, a, 201)
+	}
+	if n := dbtest.Query[int](t, dbtest.URL(t), `select count(*) from contacts where workspace_id = $1 and linkedin_url like '%contended'`, w.ID); n != 1 {
+		t.Errorf("%d contacts have the profile", n)
+	}
+}
+
+func TestOneAddressForAProfileWithoutOneGoesToOneContact(t *testing.T) {
+	w := seed(t, leadWorkspace)
+	before := w.people(t)
+	for _, a := range w.parallelLeads(t, 20, func(i int) (string, []string) {
+		if i/2%2 == 0 {
+			return `{"email":"linked@initech.co.uk"}`, nil
+		}
+		return `{"email":"linked@initech.co.uk","linkedin_url":"https://www.linkedin.com/in/linked-one"}`, nil
+	}) {
+		expectStatus(t, a, 201)
+	}
+	if n := dbtest.Query[int](t, dbtest.URL(t), `select count(*) from contacts where workspace_id = $1 and email = 'linked@initech.co.uk'`, w.ID); n != 1 {
+		t.Errorf("%d contacts have the address", n)
+	}
+	if got := w.people(t); got[0] != before[0] || got[2] > before[2]+1 || got[3] != 20 {
+		t.Errorf("there are %v companies, domains, contacts and leads, were %v", got, before)
+	}
+}
+
+func TestParallelLeadsFillAFieldOnce(t *testing.T) {
+	w := seed(t, leadWorkspace)
+	answers := w.parallelLeads(t, 30, func(i int) (string, []string) {
+		return fmt.Sprintf(`{"email":"hank@globex.com","title":"Title %d","last_name":"Name %d"}`, i, i), nil
+	})
+	filled := w.row(t, "contacts", w.Contacts["hank"])
+	for _, a := range answers {
+		if a.status != 201 || a.field("contact_id") != float64(w.Contacts["hank"]) || a.field("reconciled") != true {
+			t.Errorf("got %d %s", a.status, a.body)
+		}
+	}
+	// One lead filled both: it was the first that came.
+	title, _ := filled["title"].(string)
+	if name, _ := filled["last_name"].(string); title == "" || strings.TrimPrefix(title, "Title ") != strings.TrimPrefix(name, "Name ") {
+		t.Errorf("the contact is a mixture: %v", filled)
+	}
+}
+
+func TestParallelUsesOfOneIdempotencyKeyMakeOneLead(t *testing.T) {
+	for _, n := range []int{2, 30} {
+		w := seed(t, leadWorkspace)
+		before := w.people(t)
+		answers := w.parallelLeads(t, n, func(i int) (string, []string) {
+			return fmt.Sprintf(`{"email":"p%d@race-key-%d.com"}`, i, i), []string{"Idempotency-Key: race"}
+		})
+		var first answer
+		for _, a := range answers {
+			if a.status == 201 {
+				if first.status != 0 {
+					t.Errorf("two were created: %s and %s", first.body, a.body)
+				}
+				first = a
+			}
+		}
+		for _, a := range answers {
+			if a.status != 201 {
+				repeated(t, a, first)
+			}
+		}
+		// The others left no trace of their people either.
+		if got, want := w.people(t), [4]int64{before[0] + 1, before[1] + 1, before[2] + 1, 1}; got != want {
+			t.Errorf("there are %v companies, domains, contacts and leads, want %v", got, want)
+		}
+	}
+}
+
+// A seed file adds the same people at the same time. Either is first; nobody
+// stands there twice, and no lead is lost.
+func TestLeadsAndASeedThatMeetMakeOnePerson(t *testing.T) {
+	w := seed(t, leadWorkspace)
+	before := w.people(t)
+	var file strings.Builder
+	fmt.Fprintf(&file, "workspaces:\n  - slug: %s\n    companies:\n", w.slug)
+	for i := range 20 {
+		fmt.Fprintf(&file, "      - {ref: m%d, name: Meet %d, domain: meet-%d.com}\n", i, i, i)
+	}
+	file.WriteString("    contacts:\n")
+	for i := range 20 {
+		fmt.Fprintf(&file, "      - {ref: m%d, email: x@meet-%d.com, company: m%d}\n", i, i, i)
+	}
+	var seeding sync.WaitGroup
+	var refused error
+	seeding.Go(func() { _, refused = tryInlet(t, file.String(), "seed", "-") })
+	answers := w.parallelLeads(t, 40, func(i int) (string, []string) {
+		return fmt.Sprintf(`{"email":"x@meet-%d.com"}`, 19-i/2), nil
+	})
+	seeding.Wait()
+	if refused != nil && !strings.Contains(refused.Error(), "another record has its domain") {
+		t.Errorf("the seed fails: %v", refused)
+	}
+	for i := range 20 {
+		a, b := answers[2*i], answers[2*i+1]
+		if a.status != 201 || b.status != 201 || a.field("contact_id") != b.field("contact_id") || a.field("company_id") != b.field("company_id") {
+			t.Errorf("got %d %s and %d %s", a.status, a.body, b.status, b.body)
+		}
+	}
+	if got, want := w.people(t), [4]int64{before[0] + 20, before[1] + 20, before[2] + 20, 40}; got != want {
+		t.Errorf("there are %v companies, domains, contacts and leads, want %v", got, want)
+	}
+}
+
+// emptyKey sends a lead with a header that says nothing.
+func (w seeded) emptyKey(t testing.TB, s *server) answer {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.base+"/api/v1/leads", strings.NewReader(`{"name":"x"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", strings.TrimPrefix(w.key("all"), "Authorization: "))
+	r.Header["Idempotency-Key"] = []string{""}
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	return answer{status: response.StatusCode}
+}

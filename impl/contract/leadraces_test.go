@@ -1,11 +1,12 @@
 package contract
 
 import (
+	"encoding/json"
 	"fmt"
-	"net/http"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/inletdev/inlet/db/dbtest"
 )
@@ -181,54 +182,70 @@ func TestParallelUsesOfOneIdempotencyKeyMakeOneLead(t *testing.T) {
 	}
 }
 
-// A seed file adds the same people at the same time. Either is first; nobody
-// stands there twice, and no lead is lost.
-func TestLeadsAndASeedThatMeetMakeOnePerson(t *testing.T) {
-	w := seed(t, leadWorkspace)
-	before := w.people(t)
-	var file strings.Builder
-	fmt.Fprintf(&file, "workspaces:\n  - slug: %s\n    companies:\n", w.slug)
-	for i := range 20 {
-		fmt.Fprintf(&file, "      - {ref: m%d, name: Meet %d, domain: meet-%d.com}\n", i, i, i)
-	}
-	file.WriteString("    contacts:\n")
-	for i := range 20 {
-		fmt.Fprintf(&file, "      - {ref: m%d, email: x@meet-%d.com, company: m%d}\n", i, i, i)
-	}
-	var seeding sync.WaitGroup
-	var refused error
-	seeding.Go(func() { _, refused = tryInlet(t, file.String(), "seed", "-") })
-	answers := w.parallelLeads(t, 40, func(i int) (string, []string) {
-		return fmt.Sprintf(`{"email":"x@meet-%d.com"}`, 19-i/2), nil
-	})
-	seeding.Wait()
-	if refused != nil && !strings.Contains(refused.Error(), "another record has its domain") {
-		t.Errorf("the seed fails: %v", refused)
-	}
-	for i := range 20 {
-		a, b := answers[2*i], answers[2*i+1]
-		if a.status != 201 || b.status != 201 || a.field("contact_id") != b.field("contact_id") || a.field("company_id") != b.field("company_id") {
-			t.Errorf("got %d %s and %d %s", a.status, a.body, b.status, b.body)
+// waiting waits until so many sessions of the database wait for a lock.
+func waiting(t *testing.T, sessions int) {
+	t.Helper()
+	for begun := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		n := dbtest.Query[int](t, dbtest.URL(t),
+			`select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`)
+		if n >= sessions {
+			return
 		}
-	}
-	if got, want := w.people(t), [4]int64{before[0] + 20, before[1] + 20, before[2] + 20, 40}; got != want {
-		t.Errorf("there are %v companies, domains, contacts and leads, want %v", got, want)
+		if time.Since(begun) > 10*time.Second {
+			t.Fatalf("%d sessions wait for a lock, want %d", n, sessions)
+		}
 	}
 }
 
-// emptyKey sends a lead with a header that says nothing.
-func (w seeded) emptyKey(t testing.TB, s *server) answer {
-	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.base+"/api/v1/leads", strings.NewReader(`{"name":"x"}`))
-	if err != nil {
+// A seed file adds the same people meanwhile, and is not done when the leads
+// come: they wait for it, and find who is there then.
+func TestLeadsThatComeDuringASeedFindWhatItAdds(t *testing.T) {
+	s, w := sharedServer(t), seed(t, leadWorkspace)
+	before := w.people(t)
+	// The seed is held up at its last contact.
+	release := dbtest.Hold(t, dbtest.URL(t), `insert into contacts (workspace_id, email, source) values ($1, 'last@meet.com', 'x')`, w.ID)
+	var parallel sync.WaitGroup
+	var report string
+	parallel.Go(func() {
+		report = inlet(t, `
+workspaces:
+  - slug: `+w.slug+`
+    companies:
+      - {ref: meet_0, name: Meet 0, domain: meet-0.com}
+      - {ref: meet_1, name: Meet 1, domain: meet-1.com}
+    contacts:
+      - {ref: meet_0, email: x@meet-0.com, company: meet_0}
+      - {ref: meet_1, email: x@meet-1.com, company: meet_1}
+      - {ref: free, email: free.meeter@gmail.com, company: meet_1}
+      - {ref: last, email: last@meet.com}
+`, "seed", "-", "--json")
+	})
+	waiting(t, 1)
+	sent := []struct{ body, company, contact string }{
+		{`{"email":"x@meet-0.com"}`, "meet_0", "meet_0"},
+		{`{"email":"free.meeter@gmail.com"}`, "meet_1", "free"},
+		{`{"name":"x","company_domain":"www.meet-1.com"}`, "meet_1", ""},
+	}
+	answers := make([]answer, len(sent))
+	for i, c := range sent {
+		parallel.Go(func() { answers[i] = w.lead(t, s, c.body) })
+	}
+	waiting(t, 1+len(sent))
+	release()
+	parallel.Wait()
+	var seeds struct{ Workspaces map[string]seeded }
+	if err := json.Unmarshal([]byte(report), &seeds); err != nil {
 		t.Fatal(err)
 	}
-	r.Header.Set("Authorization", strings.TrimPrefix(w.key("all"), "Authorization: "))
-	r.Header["Idempotency-Key"] = []string{""}
-	response, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
+	added := seeds.Workspaces[w.slug]
+	for i, c := range sent {
+		a := answers[i]
+		if a.status != 201 || a.field("company_id") != idOf(added.Companies[c.company]) || a.field("contact_id") != idOf(added.Contacts[c.contact]) ||
+			a.field("reconciled") != true {
+			t.Errorf("%s answers %d %s, want %s and %s of %s", c.body, a.status, a.body, c.company, c.contact, report)
+		}
 	}
-	response.Body.Close()
-	return answer{status: response.StatusCode}
+	if got, want := w.people(t), [4]int64{before[0] + 2, before[1] + 2, before[2] + 4, 3}; got != want {
+		t.Errorf("there are %v companies, domains, contacts and leads, want %v", got, want)
+	}
 }

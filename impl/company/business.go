@@ -20,7 +20,14 @@ var placeholders = map[string]bool{
 	"domain.com": true, "mydomain.com": true, "yourdomain.com": true,
 	"company.com": true, "mycompany.com": true, "yourcompany.com": true,
 	"website.com": true, "mywebsite.com": true, "yourwebsite.com": true, "sample.com": true, "asdf.com": true,
-	"hey.com": true, "tutanota.com": true, "tuta.com": true,
+	"hey.com": true, "tutanota.com": true, "tuta.com": true, "mailbox.org": true, "zoho.eu": true, "skiff.com": true,
+	"tin.it": true, "sympatico.ca": true, "hispeed.ch": true,
+	// Forwarders: who is behind them is their point.
+	"appleid.com": true, "mozmail.com": true, "simplelogin.com": true,
+	// How people misspell the largest.
+	"gmail.co": true, "gnail.com": true, "gmali.com": true, "gamil.com": true, "gmaill.com": true, "gmail.cm": true, "gmail.om": true,
+	"yahooo.com": true, "yaho.com": true, "hotmai.com": true, "hotmal.com": true, "hotmail.co": true,
+	"outlok.com": true, "outloo.com": true, "iclould.com": true, "icoud.com": true,
 }
 
 // BusinessDomain gives the registrable domain of a normalized domain, when it

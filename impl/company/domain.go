@@ -122,3 +122,10 @@ func RegistrableDomain(domain string) (string, bool) {
 	registrable, err := publicsuffix.EffectiveTLDPlusOne(domain)
 	return registrable, err == nil
 }
+
+// IsOnInternet tells domains below a suffix that the public suffix list has from
+// those that nobody can have registered: globex.con, server.local.
+func IsOnInternet(domain string) bool {
+	suffix, icann := publicsuffix.PublicSuffix(domain)
+	return icann || strings.Contains(suffix, ".")
+}

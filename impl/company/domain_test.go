@@ -96,6 +96,17 @@ func TestTheRegistrableDomainIsBelowThePublicSuffix(t *testing.T) {
 	}
 }
 
+func TestDomainsThatCanBeRegistered(t *testing.T) {
+	for domain, want := range map[string]bool{
+		"globex.com": true, "shop.globex.co.uk": true, "globex.github.io": true, "xn--fsqu00a.xn--55qx5d": true, "globex.company": true,
+		"globex.con": false, "globex.cmo": false, "corp.internal": false, "server.local": false, "a.b.lan": false,
+	} {
+		if got := IsOnInternet(domain); got != want {
+			t.Errorf("%q is on the internet: %t, want %t", domain, got, want)
+		}
+	}
+}
+
 func FuzzNormalizeDomainLeavesWhatItGives(f *testing.F) {
 	for _, seed := range []string{
 		"https://www.Globex.com:443/a?b#c", "www.www.com", "bücher.example", "例子。公司。", "xn--bcher-kva.example.",

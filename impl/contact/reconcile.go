@@ -43,7 +43,7 @@ type Reconciled struct {
 // Domains match exactly, else by their registrable domain. Mailboxes that
 // anybody can have and domains that stand for no company never match; one that
 // is reserved for examples matches a company that is there, if it was named,
-// and adds none. A contact's empty fields are filled and others left alone.
+// and adds none, nor does one below a top-level domain that does not exist. A contact's empty fields are filled and others left alone.
 // Two that know one new person or company at the same instant add one.
 func Reconcile(ctx context.Context, s *db.Scope, p Person) (Reconciled, error) {
 	traits := db.Traits{
@@ -130,7 +130,7 @@ func (p Person) newCompany(m db.Matches) string {
 		return ""
 	}
 	for _, domain := range []string{p.CompanyDomain, p.EmailDomain} {
-		if registrable, ok := company.BusinessDomain(domain); ok {
+		if registrable, ok := company.BusinessDomain(domain); ok && company.IsOnInternet(domain) {
 			return registrable
 		}
 	}

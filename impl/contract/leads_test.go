@@ -34,6 +34,7 @@ workspaces:
       - {ref: hooli, name: Hooli}
       - {ref: liangzi, name: 例子公司, domain: 例子.公司}
       - {ref: amthal, name: شركة الأمثال, domain: مثال.السعودية}
+      - {ref: intranet, name: Intranet, domain: corp.internal}
       - {ref: reserved, name: Reserved, domain: reserved-corp.example}
     contacts:
       - {ref: hank, email: Hank@Globex.com, first_name: Hank, company: globex, linkedin_url: "https://www.linkedin.com/in/hank-scorpio"}
@@ -273,6 +274,10 @@ var sentLeads = []struct {
 	{from: "disposable mail", body: `{"email":"x@mailinator.com"}`, contact: "+x@mailinator.com"},
 	{from: "disposable mail, a name below", body: `{"email":"x@sub.mailinator.com"}`, contact: "+x@sub.mailinator.com"},
 	{from: "free mail misspelt", body: `{"email":"hank@gmail.co"}`, contact: "+hank@gmail.co"},
+	{from: "top-level domain misspelt", body: `{"email":"hank@gmail.con"}`, contact: "+hank@gmail.con"},
+	{from: "top-level domain misspelt, of a company", body: `{"email":"hank@globex.cmo","company_name":"Globex"}`, company: "globex", contact: "+hank@globex.cmo"},
+	{from: "host of an office's own network", body: `{"name":"G","company_domain":"http://fileserver.local/"}`},
+	{from: "host of an office's own network that is there", body: `{"email":"it@mail.corp.internal"}`, company: "intranet", contact: "+it@mail.corp.internal"},
 	{from: "forwarded, Hide My Email", body: `{"email":"x7k2m@privaterelay.appleid.com"}`, contact: "+x7k2m@privaterelay.appleid.com"},
 	{from: "forwarded, Firefox Relay", body: `{"email":"x7k2m@mozmail.com"}`, contact: "+x7k2m@mozmail.com"},
 	{from: "placeholder domain", body: `{"email":"me@yourcompany.com"}`, contact: "+me@yourcompany.com"},

@@ -24,7 +24,7 @@ workspaces:
       - {ref: test, owner: ada, scopes: [leads.manage], requests_per_minute: 100000, test: true}
     companies:
       - {ref: globex, name: Globex, domain: globex.com, other_domains: [globex.de, bücher-globex.de]}
-      - {ref: europe, name: Globex Europe, domain: eu.globex.com}
+      - {ref: europe, name: Globex Europe, domain: eu.globex.com, other_domains: [west.globex.com]}
       - {ref: initech, name: Initech, domain: initech.co.uk}
       - {ref: pages, name: Pages, domain: pages-inc.github.io}
       - {ref: google, name: Google, domain: gmail.com, other_domains: [mailinator.com, yourcompany.com, github.io]}
@@ -289,6 +289,8 @@ var sentLeads = []struct {
 	{from: "other domain of a company", body: `{"email":"heidi@globex.de"}`, company: "globex", contact: "+heidi@globex.de"},
 	{from: "subdomain of another domain", body: `{"email":"ute@mail.globex.de"}`, company: "globex", contact: "+ute@mail.globex.de"},
 	{from: "exact domain before its registrable one", body: `{"email":"uli@eu.globex.com"}`, company: "europe", contact: "+uli@eu.globex.com"},
+	{from: "exact other domain before its registrable one", body: `{"email":"udo@west.globex.com"}`, company: "europe", contact: "+udo@west.globex.com"},
+	{from: "exact other domain before its registrable one, named", body: `{"name":"G","company_domain":"west.globex.com"}`, company: "europe"},
 	{from: "another subdomain", body: `{"email":"uma@us.globex.com"}`, company: "globex", contact: "+uma@us.globex.com"},
 	{from: "subdomain of a new company", body: `{"email":"x@mx1.mail.deep-company.com"}`, company: "+deep-company.com", contact: "+x@mx1.mail.deep-company.com",
 		stored: `{"email":"x@mx1.mail.deep-company.com","company_domain":null}`},

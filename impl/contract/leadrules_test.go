@@ -247,8 +247,8 @@ func TestAFieldOfAContactIsFilledAndNeverOverwritten(t *testing.T) {
 	// finds the contact.
 	w.lead(t, s, `{"email":"Linked@Initech.co.uk","linkedin_url":"https://www.linkedin.com/in/linked-one","first_name":"Lin"}`)
 	holds(t, "the contact", contact("linked"), `{"email":"linked@initech.co.uk","first_name":"Lin","last_name":"Waddams"}`)
-	w.lead(t, s, `{"email":"second@initech.co.uk","linkedin_url":"https://www.linkedin.com/in/linked-one"}`)
-	holds(t, "the contact", contact("linked"), `{"email":"linked@initech.co.uk"}`)
+	w.lead(t, s, `{"email":"second@initech.co.uk","linkedin_url":"https://www.linkedin.com/in/linked-one","title":"CEO"}`)
+	holds(t, "the contact", contact("linked"), `{"email":"linked@initech.co.uk","title":"CEO"}`)
 	if a := w.lead(t, s, `{"email":"linked@initech.co.uk"}`); a.field("contact_id") != float64(w.Contacts["linked"]) {
 		t.Errorf("the address that was filled finds %s", a.body)
 	}
@@ -258,6 +258,33 @@ func TestAFieldOfAContactIsFilledAndNeverOverwritten(t *testing.T) {
 	holds(t, "the contact", contact("milton"), `{"linkedin_url":null}`)
 	w.lead(t, s, `{"email":"milton@gmail.com","linkedin_url":"https://www.linkedin.com/in/milton-waddams"}`)
 	holds(t, "the contact", contact("milton"), `{"linkedin_url":"https://www.linkedin.com/in/milton-waddams"}`)
+
+	// Whichever field is filled, the others stay.
+	fields := []string{"first_name", "last_name", "title", "seniority", "department", "phone", "linkedin_url"}
+	for i, empty := range fields {
+		email := fmt.Sprintf("all-but-%d@globex.com", i)
+		value := func(kind, field string) string {
+			if field == "linkedin_url" {
+				return fmt.Sprintf("https://www.linkedin.com/in/%s-%d", kind, i)
+			}
+			return kind + " " + field
+		}
+		first, second, want := map[string]string{"email": email}, map[string]string{"email": email}, map[string]any{}
+		for _, field := range fields {
+			if field != empty {
+				first[field] = value("first", field)
+			}
+			second[field], want[field] = value("second", field), value("first", field)
+		}
+		want[empty] = value("second", empty)
+		for _, sent := range []map[string]string{first, second} {
+			body, _ := json.Marshal(sent)
+			expectStatus(t, w.lead(t, s, string(body)), 201)
+		}
+		id := dbtest.Query[int64](t, dbtest.URL(t), `select contact_id from contacts where workspace_id = $1 and email = $2`, w.ID, email)
+		wanted, _ := json.Marshal(want)
+		holds(t, "the contact without "+empty, w.row(t, "contacts", id), string(wanted))
+	}
 
 	// The company too: filled once, and other leads name theirs.
 	for _, company := range []string{"globex", "initech"} {

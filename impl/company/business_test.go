@@ -15,6 +15,7 @@ func TestABusinessDomainStandsForOneCompany(t *testing.T) {
 		"gmail.com": "", "googlemail.com": "", "mail.gmail.com": "", "outlook.com": "", "hotmail.co.uk": "", "yahoo.co.jp": "", "icloud.com": "",
 		"gmx.de": "", "web.de": "", "qq.com": "", "163.com": "", "mail.ru": "", "proton.me": "", "protonmail.com": "", "aol.com": "",
 		"gmial.com": "", "mailinator.com": "", "sub.mailinator.com": "", "guerrillamail.com": "", "hey.com": "", "tuta.com": "",
+		"discardmail.live": "", "sub.discardmail.ninja": "",
 		"privaterelay.appleid.com": "", "mozmail.com": "", "mailbox.org": "", "gmail.co": "", "yahooo.com": "",
 		// Nobody's.
 		"none.com": "", "yourcompany.com": "", "mail.yourcompany.com": "", "domain.com": "",

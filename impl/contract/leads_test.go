@@ -272,6 +272,8 @@ var sentLeads = []struct {
 	{from: "free mail of another country", body: `{"email":"neue.person@gmx.de"}`, contact: "+neue.person@gmx.de"},
 	{from: "free mail below a domain", body: `{"email":"kai@yahoo.co.jp"}`, contact: "+kai@yahoo.co.jp"},
 	{from: "disposable mail", body: `{"email":"x@mailinator.com"}`, contact: "+x@mailinator.com"},
+	{from: "disposable mail that is not free mail", body: `{"email":"x@discardmail.live"}`, contact: "+x@discardmail.live"},
+	{from: "disposable mail that is not free mail, a name below", body: `{"email":"x@sub.discardmail.ninja"}`, contact: "+x@sub.discardmail.ninja"},
 	{from: "disposable mail, a name below", body: `{"email":"x@sub.mailinator.com"}`, contact: "+x@sub.mailinator.com"},
 	{from: "free mail misspelt", body: `{"email":"hank@gmail.co"}`, contact: "+hank@gmail.co"},
 	{from: "top-level domain misspelt", body: `{"email":"hank@gmail.con"}`, contact: "+hank@gmail.con"},

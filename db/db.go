@@ -115,8 +115,22 @@ func (d *DB) check(ctx context.Context) error {
 
 const serverVersion = `select current_setting('server_version_num')::int`
 
-// Close ends all connections.
-func (d *DB) Close() error { return d.x.Close() }
+// closeWithin bounds the farewell to a database: each connection gives back its
+// statements and waits for an answer, which one that hangs never gives.
+const closeWithin = time.Second
+
+// Close ends all connections. ErrAway says that the database did not answer;
+// what is left of them ends with the process.
+func (d *DB) Close() error {
+	closed := make(chan error, 1)
+	go func() { closed <- d.x.Close() }()
+	select {
+	case err := <-closed:
+		return err
+	case <-time.After(closeWithin):
+		return fmt.Errorf("close database: %w", ErrAway)
+	}
+}
 
 // Ping says whether the database answers.
 func (d *DB) Ping(ctx context.Context) error { return classify(ctx, d.x.PingContext(ctx)) }

@@ -39,6 +39,7 @@ type DB struct {
 	preparing sync.Mutex
 	hot       map[string]*sqlx.Stmt // statements that every request runs, by their text
 	inScope   atomic.Pointer[map[string]*sqlx.Stmt]
+	turns     turns
 }
 
 // session settings: time zones never matter, and nothing waits for ever: a
@@ -93,6 +94,7 @@ func Open(ctx context.Context, c Config) (*DB, error) {
 	// with its first request.
 	d.x.SetMaxOpenConns(conns)
 	d.x.SetMaxIdleConns(conns)
+	d.turns.most = max(1, conns/3)
 	if err := d.check(ctx); err != nil {
 		d.Close()
 		return nil, err
@@ -245,10 +247,16 @@ type Scope struct {
 
 const attempts = 5 // of a transaction that others keep getting in the way of
 
-// In runs a transaction in a workspace, and commits it if fn returns nil. Where
+// In runs a transaction in a workspace, and commits it if fn returns nil; those of
+// one workspace take a third of the connections at most. Where
 // PostgreSQL asks for a retry (serialization failure, deadlock) fn is run
 // again, so it must have no effect outside the transaction.
 func (d *DB) In(ctx context.Context, workspace int64, fn func(*Scope) error) error {
+	giveBack, err := d.turns.take(ctx, workspace)
+	if err != nil {
+		return err
+	}
+	defer giveBack()
 	return d.transact(ctx, nil, func(t *Tx) error { return fn(t.Scope(workspace)) })
 }
 

@@ -50,6 +50,31 @@ func BusinessDomain(domain string) (registrable string, ok bool) {
 	}
 }
 
+// profileHosts are where companies have pages: an address there names the page's
+// host, and not the company's own domain.
+var profileHosts = map[string]bool{
+	"linkedin.com": true, "facebook.com": true, "fb.com": true, "instagram.com": true, "x.com": true, "twitter.com": true,
+	"youtube.com": true, "tiktok.com": true, "xing.com": true, "crunchbase.com": true, "linktr.ee": true, "github.com": true,
+	"medium.com": true, "google.com": true, "goo.gl": true, "bit.ly": true,
+}
+
+// NamedDomain gives the normalized domain that somebody gave as their company's,
+// perhaps as the address of its website. It is false for what is no domain, and
+// for the address of a page that others keep about it.
+func NamedDomain(s string) (string, bool) {
+	domain, ok := NormalizeDomain(s)
+	if !ok {
+		return "", false
+	}
+	registrable, _ := RegistrableDomain(domain)
+	_, rest, _ := strings.Cut(strings.TrimSpace(s), "://")
+	if rest == "" {
+		rest = strings.TrimSpace(s)
+	}
+	_, page, _ := strings.Cut(rest, "/")
+	return domain, page == "" || !profileHosts[registrable]
+}
+
 // IsReserved tells the names that are reserved for examples and tests (RFC
 // 2606, RFC 6761), which belong to nobody.
 func IsReserved(domain string) bool {

@@ -65,3 +65,18 @@ func TestTheListsOfMailDomainsAreAsTheLookUpWantsThem(t *testing.T) {
 		}
 	}
 }
+
+func TestAPageThatOthersKeepAboutACompanyIsNotItsDomain(t *testing.T) {
+	for address, want := range map[string]string{
+		"https://www.linkedin.com/company/globex": "",
+		"facebook.com/globex":                     "",
+		"https://linkedin.com/":                   "linkedin.com", // the company of that name
+		"linkedin.com":                            "linkedin.com",
+		"https://www.globex.com/about":            "globex.com",
+		"nothing":                                 "",
+	} {
+		if got, ok := NamedDomain(address); ok != (want != "") || ok && got != want {
+			t.Errorf("%s names %q, %v; want %q", address, got, ok, want)
+		}
+	}
+}

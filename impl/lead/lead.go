@@ -153,7 +153,7 @@ func (l Lead) read() (db.Lead, contact.Person, error) {
 	if profile, ok := contact.NormalizeLinkedIn(l.LinkedInURL); ok {
 		record.LinkedInURL, person.LinkedInURL = profile, profile
 	}
-	if domain, ok := company.NormalizeDomain(l.CompanyDomain); ok {
+	if domain, ok := company.NamedDomain(l.CompanyDomain); ok {
 		record.CompanyDomain, person.CompanyDomain = domain, domain
 	}
 	return record, person, nil

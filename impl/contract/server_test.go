@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/inletdev/inlet/db/dbtest"
+	"github.com/inletdev/inlet/impl/embed/embedtest"
 )
 
 func TestMain(m *testing.M) {
@@ -41,6 +42,7 @@ func TestMain(m *testing.M) {
 		if shared.process != nil {
 			shared.stop()
 		}
+		embedtest.Close()
 		os.RemoveAll(dir)
 	})
 }

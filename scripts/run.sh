@@ -31,6 +31,7 @@ cat <<END
 
 Inlet serves the workspace "demo" at http://$address
 API key, for this machine only:  $key
+Documentation, with a quickstart: http://$address/docs
 
 Record a first event:
 

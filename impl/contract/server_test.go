@@ -209,8 +209,14 @@ func inlet(t testing.TB, stdin string, args ...string) string {
 
 func tryInlet(t testing.TB, stdin string, args ...string) (string, error) {
 	t.Helper()
+	return tryInletOn(t, dbtest.URL(t), stdin, args...)
+}
+
+// tryInletOn is tryInlet on another database.
+func tryInletOn(t testing.TB, address, stdin string, args ...string) (string, error) {
+	t.Helper()
 	cmd := exec.CommandContext(t.Context(), binary, args...)
-	cmd.Env = append(os.Environ(), "DATABASE_URL="+dbtest.URL(t))
+	cmd.Env = append(os.Environ(), "DATABASE_URL="+address)
 	cmd.Stdin = strings.NewReader(stdin)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/inletdev/inlet/db/dbtest"
 )
 
 // A seeded workspace of one test: what `inlet seed --json` says of it.
@@ -78,9 +80,18 @@ func workspace(t testing.TB) seeded { return seed(t, standard) }
 
 func seed(t testing.TB, file string) seeded {
 	t.Helper()
-	slug := "t" + strings.ToLower(rand.Text()[:12])
+	return seedOn(t, dbtest.URL(t), "t"+strings.ToLower(rand.Text()[:12]), file)
+}
+
+// seedOn loads a workspace of this slug into a database, anew where it is there
+// already.
+func seedOn(t testing.TB, address, slug, file string) seeded {
+	t.Helper()
 	var report struct{ Workspaces map[string]seeded }
-	out := inlet(t, strings.ReplaceAll(file, "SLUG", slug), "seed", "-", "--json")
+	out, err := tryInletOn(t, address, strings.ReplaceAll(file, "SLUG", slug), "seed", "-", "--json")
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := json.Unmarshal([]byte(out), &report); err != nil {
 		t.Fatal(err)
 	}

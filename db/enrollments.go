@@ -32,13 +32,16 @@ type Due struct {
 // Across workspaces: the job takes what is due first, whosesoever it is.
 const dueEnrollments = `
 	select workspace_id, enrollment_id from enrollments
-	where status = 'active' and due_at <= inlet_now() order by due_at limit $1`
+	where status = 'active' and due_at <= inlet_now()
+		and not (($2 or workspace_id = any($3)) and steps -> step ->> 'kind' = 'send_webhook')
+	order by due_at limit $1`
 
-// DueEnrollments lists up to so many enrollments with a step to be taken. Others
-// may be at it: LockEnrollment tells.
-func (d *DB) DueEnrollments(ctx context.Context, most int) ([]Due, error) {
+// DueEnrollments lists up to so many enrollments with a step to be taken, but for
+// webhooks of these workspaces, or of all. Others may be at it: LockEnrollment
+// tells.
+func (d *DB) DueEnrollments(ctx context.Context, most int, noWebhooksOf []int64, noWebhooks bool) ([]Due, error) {
 	var all []Due
-	err := d.selectHot(ctx, &all, dueEnrollments, most)
+	err := d.selectHot(ctx, &all, dueEnrollments, most, noWebhooks, ints(noWebhooksOf))
 	return all, err
 }
 

@@ -15,9 +15,8 @@ import (
 )
 
 const (
-	dueBatch   = 200         // enrollments that are looked for at a time
-	lookAgain  = time.Minute // while a motion is paused or the agents are off
-	deliveries = 64          // webhooks on their way at a time, in one process
+	dueBatch  = 200         // enrollments that are looked for at a time
+	lookAgain = time.Minute // while a motion is paused or the agents are off
 	// lease is how long an attempt at a webhook has to itself: if its process dies,
 	// another one is made after it.
 	lease = 2 * webhookTimeout
@@ -37,14 +36,14 @@ type Engine struct {
 	backoff []time.Duration
 
 	onTheirWay sync.WaitGroup
-	slots      chan struct{}
+	slots      slots
 }
 
 // NewEngine makes an engine whose webhooks reach public addresses, and of others
 // these networks.
 func NewEngine(d *db.DB, log *slog.Logger, networks []netip.Prefix) *Engine {
 	return &Engine{
-		db: d, log: log, client: webhookClient(networks), backoff: backoff, slots: make(chan struct{}, deliveries),
+		db: d, log: log, client: webhookClient(networks), backoff: backoff, slots: slots{of: make(map[int64]int)},
 	}
 }
 
@@ -55,7 +54,8 @@ func (e *Engine) Close() { e.onTheirWay.Wait() }
 // share the work: an enrollment that one is at, the others pass by.
 func (e *Engine) Run(ctx context.Context) error {
 	for {
-		due, err := e.db.DueEnrollments(ctx, dueBatch)
+		full, all := e.slots.full()
+		due, err := e.db.DueEnrollments(ctx, dueBatch, full, all)
 		if err != nil {
 			return err
 		}
@@ -80,7 +80,7 @@ func (e *Engine) advance(ctx context.Context, due db.Due) error {
 	var post *webhook
 	giveBack := func() {
 		if post != nil {
-			<-e.slots
+			e.slots.giveBack(due.Workspace)
 			post = nil
 		}
 	}
@@ -103,7 +103,7 @@ func (e *Engine) advance(ctx context.Context, due db.Due) error {
 	}
 	if post != nil {
 		e.onTheirWay.Go(func() {
-			defer func() { <-e.slots }()
+			defer e.slots.giveBack(due.Workspace)
 			e.deliver(ctx, due, post)
 		})
 	}
@@ -137,17 +137,15 @@ func (e *Engine) take(ctx context.Context, s *db.Scope, id int64) (*webhook, err
 			if at != n.Step {
 				n.Attempts = 0
 			}
-			select {
-			case e.slots <- struct{}{}:
-			default: // all are taken: soon
-				return nil, s.MoveEnrollment(ctx, id, at, n.Attempts, time.Second, "")
+			if !e.slots.take(s.Workspace()) { // it is due, and left alone until there is one
+				return nil, s.MoveEnrollment(ctx, id, at, n.Attempts, 0, "")
 			}
 			post, err := newWebhook(n, at, step.URL, e.db.Now())
 			if err == nil {
 				err = s.MoveEnrollment(ctx, id, at, n.Attempts+1, lease, "")
 			}
 			if err != nil {
-				<-e.slots
+				e.slots.giveBack(s.Workspace())
 				return nil, err
 			}
 			return post, nil

@@ -64,7 +64,7 @@ func (e *Engine) Run(ctx context.Context) error {
 			switch err := e.advance(ctx, n); {
 			case err == nil:
 				taken++
-			case errors.Is(err, db.ErrAway), ctx.Err() != nil:
+			case away(err), ctx.Err() != nil:
 				return err
 			}
 		}
@@ -95,7 +95,7 @@ func (e *Engine) advance(ctx context.Context, due db.Due) error {
 	switch {
 	case errors.Is(err, db.ErrNotFound): // another process was at it
 		return nil
-	case errors.Is(err, db.ErrAway), err != nil && ctx.Err() != nil:
+	case away(err), err != nil && ctx.Err() != nil:
 		return err
 	case err != nil:
 		e.log.Error("a step failed", "workspace", due.Workspace, "enrollment", due.Enrollment, "error", err)
@@ -109,6 +109,10 @@ func (e *Engine) advance(ctx context.Context, due db.Due) error {
 	}
 	return nil
 }
+
+// away tells whether the database is away for all enrollments: a lock that is
+// held for too long is in the way of one.
+func away(err error) bool { return errors.Is(err, db.ErrAway) && !errors.Is(err, db.ErrHeld) }
 
 // take takes the steps of an enrollment that need nothing but the database. A
 // webhook is only claimed for an attempt, to be made when the claim is sure.

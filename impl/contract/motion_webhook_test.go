@@ -395,11 +395,13 @@ func TestWebhooks(t *testing.T) {
 		twice := func(path, company string) {
 			t.Helper()
 			motion := map[string]string{"/late": "hook0", "/forgotten": "hook1", "/cut": "hook2"}[path]
-			// What has no outcome is left alone for a while, and then tried again.
-			if n := w.sent(t, address, motion, company); n.Status != "active" || n.Notes != 0 || n.Wait < 1 {
-				t.Errorf("%s: it is %+v", path, n)
+			if path != "/cut" {
+				// What has no outcome is left alone for a while, and then tried again.
+				if n := w.sent(t, address, motion, company); n.Status != "active" || n.Notes != 0 || n.Wait < 1 {
+					t.Errorf("%s: it is %+v", path, n)
+				}
+				hasten(t, address, w.ID)
 			}
-			hasten(t, address, w.ID)
 			w.told(t, address, motion, company)
 			attempts := r.deliveries(path)
 			if len(attempts) != 2 || attempts[0].header.Get("webhook-id") != attempts[1].header.Get("webhook-id") {

@@ -182,6 +182,7 @@ func do(ctx context.Context, s *db.Scope, n db.Enrollment, step Step) error {
 // deliver makes the claimed attempt at a webhook and moves the enrollment on.
 func (e *Engine) deliver(ctx context.Context, due db.Due, post *webhook) {
 	problem, final := post.send(ctx, e.client)
+	cutOff := ctx.Err() != nil // by the end of the server
 	// The attempt was made: what came of it is kept even if the server is ending.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
@@ -197,6 +198,12 @@ func (e *Engine) deliver(ctx context.Context, due db.Due, post *webhook) {
 		err = e.db.In(ctx, due.Workspace, func(s *db.Scope) error {
 			return e.ifClaimed(ctx, s, due.Enrollment, post, func(db.Enrollment) error {
 				return s.EndEnrollment(ctx, due.Enrollment, "failed", post.step, problem)
+			})
+		})
+	case cutOff: // no attempt: it is made again by whoever comes first
+		err = e.db.In(ctx, due.Workspace, func(s *db.Scope) error {
+			return e.ifClaimed(ctx, s, due.Enrollment, post, func(db.Enrollment) error {
+				return s.MoveEnrollment(ctx, due.Enrollment, post.step, post.attempt-1, 0, "")
 			})
 		})
 	default:

@@ -30,8 +30,37 @@ func (w seeded) reasons(t testing.TB, address, motion string) string {
 }
 
 func TestTheEngineOfMotions(t *testing.T) {
-	t.Run("decides five thousand entries once, with two processes", func(t *testing.T) {
-		t.Parallel()
+	t.Run("decides within two seconds whatever triggers it", func(t *testing.T) {
+		_, address := dbtest.Private(t)
+		w := seedOn(t, address, "prompt", crowded(5))
+		stuckElsewhere := seedOn(t, address, "stuck", crowded(1))
+		s := start(t, address)
+		defer s.stop()
+		// Another workspace whose decisions fail or are held up is no reason.
+		defer dbtest.Hold(t, address, `select pg_advisory_xact_lock(30, hashint8($1))`, stuckElsewhere.ID)()
+		broken := seedOn(t, address, "broken", crowded(1))
+		dbtest.Exec(t, address, `update motions set entry = entry || '{"reentry_days": "x"}' where workspace_id = $1`, broken.ID)
+		for _, other := range []seeded{stuckElsewhere, broken} {
+			other.triggers(s, "plain", "c0", "k")
+		}
+		for i, trigger := range []string{"plain", "event", "signal", "lead", "plain"} {
+			company := fmt.Sprint("c", i)
+			if status := w.triggers(s, trigger, company, fmt.Sprint("k", i)); status/100 != 2 {
+				t.Fatalf("%s answers %d", trigger, status)
+			}
+			began := time.Now()
+			eventually(t, trigger, "entered", func() string {
+				return dbtest.Query[string](t, address, `select coalesce(max(reason_code), '') from motion_entries where workspace_id = $1 and company_id = $2`, w.ID, w.Companies[company])
+			})
+			if took := time.Since(began); took > 2*time.Second {
+				t.Errorf("by %s it took %v", trigger, took)
+			}
+		}
+	})
+
+	beside, wait := sideBySide(t)
+	defer wait()
+	beside("decides five thousand entries once, with two processes", func(t *testing.T) {
 		_, address := dbtest.Private(t)
 		w := seedOn(t, address, "crowd", crowded(500))
 		dbtest.Exec(t, address, `
@@ -52,8 +81,7 @@ func TestTheEngineOfMotions(t *testing.T) {
 		}
 	})
 
-	t.Run("lets in no more than the daily cap, at the edge of a day as well", func(t *testing.T) {
-		t.Parallel()
+	beside("lets in no more than the daily cap, at the edge of a day as well", func(t *testing.T) {
 		d, address := dbtest.Private(t)
 		w := seedOn(t, address, "capped", crowded(60))
 		edge := d.Now().UTC().Truncate(24 * time.Hour).Add(24 * time.Hour)
@@ -86,8 +114,7 @@ func TestTheEngineOfMotions(t *testing.T) {
 		}
 	})
 
-	t.Run("lets nobody in again a moment too early", func(t *testing.T) {
-		t.Parallel()
+	beside("lets nobody in again a moment too early", func(t *testing.T) {
 		_, address := dbtest.Private(t)
 		w := seedOn(t, address, "monthly", crowded(2))
 		s := start(t, address)
@@ -105,37 +132,7 @@ func TestTheEngineOfMotions(t *testing.T) {
 		again("c1", "29 days 23:59:40", "reentry_not_allowed")
 	})
 
-	t.Run("decides within two seconds whatever triggers it", func(t *testing.T) {
-		t.Parallel()
-		_, address := dbtest.Private(t)
-		w := seedOn(t, address, "prompt", crowded(5))
-		stuckElsewhere := seedOn(t, address, "stuck", crowded(1))
-		s := start(t, address)
-		defer s.stop()
-		// Another workspace whose decisions fail or are held up is no reason.
-		defer dbtest.Hold(t, address, `select pg_advisory_xact_lock(30, hashint8($1))`, stuckElsewhere.ID)()
-		broken := seedOn(t, address, "broken", crowded(1))
-		dbtest.Exec(t, address, `update motions set entry = entry || '{"reentry_days": "x"}' where workspace_id = $1`, broken.ID)
-		for _, other := range []seeded{stuckElsewhere, broken} {
-			other.triggers(s, "plain", "c0", "k")
-		}
-		for i, trigger := range []string{"plain", "event", "signal", "lead", "plain"} {
-			company := fmt.Sprint("c", i)
-			if status := w.triggers(s, trigger, company, fmt.Sprint("k", i)); status/100 != 2 {
-				t.Fatalf("%s answers %d", trigger, status)
-			}
-			began := time.Now()
-			eventually(t, trigger, "entered", func() string {
-				return dbtest.Query[string](t, address, `select coalesce(max(reason_code), '') from motion_entries where workspace_id = $1 and company_id = $2`, w.ID, w.Companies[company])
-			})
-			if took := time.Since(began); took > 2*time.Second {
-				t.Errorf("by %s it took %v", trigger, took)
-			}
-		}
-	})
-
-	t.Run("tells other triggers why they let nobody in", func(t *testing.T) {
-		t.Parallel()
+	beside("tells other triggers why they let nobody in", func(t *testing.T) {
 		_, address := dbtest.Private(t)
 		w := seedOn(t, address, "refused", crowded(3))
 		s := start(t, address)
@@ -166,8 +163,7 @@ func TestTheEngineOfMotions(t *testing.T) {
 		}
 	})
 
-	t.Run("fails the steps that always fail, and takes those of others", func(t *testing.T) {
-		t.Parallel()
+	beside("fails the steps that always fail, and takes those of others", func(t *testing.T) {
 		_, address := dbtest.Private(t)
 		const poisoned = 210 // more than are looked for at a time
 		w := seedOn(t, address, "poison", crowded(poisoned+2))
@@ -201,8 +197,7 @@ func TestTheEngineOfMotions(t *testing.T) {
 		}
 	})
 
-	t.Run("takes the steps of others while a lock keeps it from one", func(t *testing.T) {
-		t.Parallel()
+	beside("takes the steps of others while a lock keeps it from one", func(t *testing.T) {
 		_, address := dbtest.Private(t)
 		w := seedOn(t, address, "locked", crowded(2))
 		s := start(t, address)
@@ -222,8 +217,7 @@ func TestTheEngineOfMotions(t *testing.T) {
 		})
 	})
 
-	t.Run("does not count a webhook that the server's end cut off", func(t *testing.T) {
-		t.Parallel()
+	beside("does not count a webhook that the server's end cut off", func(t *testing.T) {
 		_, address := dbtest.Private(t)
 		r := receive(t)
 		s := start(t, address, r.env...)
@@ -250,8 +244,7 @@ func TestTheEngineOfMotions(t *testing.T) {
 		w.told(t, address, "hook0", "c0")
 	})
 
-	t.Run("keeps workspaces apart", func(t *testing.T) {
-		t.Parallel()
+	beside("keeps workspaces apart", func(t *testing.T) {
 		_, address := dbtest.Private(t)
 		ours, theirs := seedOn(t, address, "ours", crowded(2)), seedOn(t, address, "theirs", crowded(2))
 		s := start(t, address)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -63,10 +64,18 @@ workspaces:
 	return b.String()
 }
 
+// sideBySide runs tests at the same time, however few processors there are: they
+// wait most of it.
+func sideBySide(t *testing.T) (beside func(name string, test func(*testing.T)), wait func()) {
+	t.Helper()
+	var all sync.WaitGroup
+	return func(name string, test func(*testing.T)) { all.Go(func() { t.Run(name, test) }) }, all.Wait
+}
+
 // eventually waits until something is as it should be.
 func eventually[T comparable](t testing.TB, what string, want T, is func() T) {
 	t.Helper()
-	within := time.Now().Add(8 * time.Second)
+	within := time.Now().Add(15 * time.Second)
 	for {
 		got := is()
 		if got == want {
@@ -185,9 +194,10 @@ func TestWhereverAWorkerDiesNothingIsLostAndNothingIsDoneTwice(t *testing.T) {
 	// and leaves the server there, in every fourth place. Each group has a database
 	// of its own, for what is held in one would hold up the others.
 	const groups = 4
+	beside, wait := sideBySide(t)
+	defer wait()
 	for group := range groups {
-		t.Run(fmt.Sprint(group), func(t *testing.T) {
-			t.Parallel()
+		beside(fmt.Sprint(group), func(t *testing.T) {
 			var die []death
 			var victims []string
 			for i, d := range deaths {

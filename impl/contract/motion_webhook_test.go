@@ -131,8 +131,9 @@ func (w seeded) starts(t testing.TB, s *server, motion, company string) {
 }
 
 func TestWebhooks(t *testing.T) {
-	t.Run("are signed, tried again with one id, and follow no redirect", func(t *testing.T) {
-		t.Parallel()
+	beside, wait := sideBySide(t)
+	defer wait()
+	beside("are signed, tried again with one id, and follow no redirect", func(t *testing.T) {
 		_, address := dbtest.Private(t)
 		r := receive(t)
 		s := start(t, address, r.env...)
@@ -221,8 +222,7 @@ func TestWebhooks(t *testing.T) {
 		}
 	})
 
-	t.Run("fail at once where the receiver is gone, and after the last attempt, and show why", func(t *testing.T) {
-		t.Parallel()
+	beside("fail at once where the receiver is gone, and after the last attempt, and show why", func(t *testing.T) {
 		_, address := dbtest.Private(t)
 		r := receive(t)
 		s := start(t, address, r.env...)
@@ -264,8 +264,7 @@ func TestWebhooks(t *testing.T) {
 		}
 	})
 
-	t.Run("never reach private networks but those that are allowed", func(t *testing.T) {
-		t.Parallel()
+	beside("never reach private networks but those that are allowed", func(t *testing.T) {
 		var dialed atomic.Int32
 		trap := func(address string) string {
 			l, err := net.Listen("tcp", address)
@@ -328,8 +327,7 @@ func TestWebhooks(t *testing.T) {
 		}
 	})
 
-	t.Run("to slow receivers hold up nobody else", func(t *testing.T) {
-		t.Parallel()
+	beside("to slow receivers hold up nobody else", func(t *testing.T) {
 		const slow = 150
 		_, address := dbtest.Private(t)
 		r := receive(t)
@@ -385,8 +383,7 @@ func TestWebhooks(t *testing.T) {
 		}
 	})
 
-	t.Run("are sent again with their id where the server dies, and what follows is done once", func(t *testing.T) {
-		t.Parallel()
+	beside("are sent again with their id where the server dies, and what follows is done once", func(t *testing.T) {
 		_, address := dbtest.Private(t)
 		r := receive(t)
 		s := start(t, address, r.env...)
@@ -405,12 +402,13 @@ func TestWebhooks(t *testing.T) {
 			w.told(t, address, motion, company)
 			attempts := r.deliveries(path)
 			if len(attempts) != 2 || attempts[0].header.Get("webhook-id") != attempts[1].header.Get("webhook-id") {
-				t.Errorf("%s was sent %d times", path, len(attempts))
+				t.Errorf("%s was sent %d times: %+v", path, len(attempts), attempts)
 			}
 		}
 
 		// While the receiver is at it; its answer finds nobody.
 		arrived, answer := make(chan bool, 9), make(chan bool)
+		cut := make(chan bool, 9)
 		r.on("/late", func(attempt int, _ http.ResponseWriter, _ *http.Request) {
 			if arrived <- true; attempt == 1 {
 				<-answer
@@ -443,15 +441,12 @@ func TestWebhooks(t *testing.T) {
 
 		// A server that ends in order cuts it off, within moments.
 		r.on("/cut", func(attempt int, _ http.ResponseWriter, r *http.Request) {
-			if arrived <- true; attempt == 1 {
+			if cut <- true; attempt == 1 {
 				<-r.Context().Done()
 			}
 		})
 		w.starts(t, s, "hook2", "c2")
-		for len(arrived) > 0 {
-			<-arrived
-		}
-		<-arrived
+		<-cut
 		began := time.Now()
 		if err := s.stop(); err != nil || time.Since(began) > 10*time.Second {
 			t.Errorf("the server took %v to end, %v", time.Since(began), err)

@@ -66,6 +66,14 @@ const (
 	EventRetention      = 30 * 24 * time.Hour // how long an event is listed, waits for its visitor, and bars its id
 )
 
+// What the seed file may say of motions and signals: beyond it, times are none that
+// PostgreSQL knows, and whatever works on them would fail for ever.
+const (
+	MotionDays     = 36500 // of a wait, before a re-entry, and that a signal looks back
+	MotionDailyCap = 1_000_000_000
+	SignalEvents   = 10_000 // that make a signal hold
+)
+
 // Whole numbers that identify records.
 const (
 	MinID = 1

@@ -258,8 +258,9 @@ func (c *checker) signals(all []signalEntry) {
 			c.at(c.place("signals", i, "event"), "want the name of an event")
 		}
 		for field, n := range map[string]*int{"min_count": s.MinCount, "within_days": s.WithinDays} {
-			if n != nil && *n < 1 {
-				c.at(c.place("signals", i, field), "want at least 1")
+			most := map[string]int{"min_count": limit.SignalEvents, "within_days": limit.MotionDays}[field]
+			if n != nil && (*n < 1 || *n > most) {
+				c.at(c.place("signals", i, field), "want at least 1 and at most %d", most)
 			}
 		}
 		c.conditions(c.place("signals", i, ""), s.Where)
@@ -291,10 +292,10 @@ func (c *checker) motions(all []motionEntry) {
 			c.refers(fmt.Sprintf("%s.not_in_segments[%d]", entry, k), "segments", ref)
 		}
 		if _, ok := reentry(m.Entry.Reentry); !ok {
-			c.at(entry+".reentry", "want never, always or {after_days: n} with n of at least 1")
+			c.at(entry+".reentry", "want never, always or {after_days: n} with n of at least 1 and at most %d", limit.MotionDays)
 		}
-		if m.Entry.DailyCap != nil && *m.Entry.DailyCap < 1 {
-			c.at(entry+".daily_cap", "want at least 1, or null for none")
+		if m.Entry.DailyCap != nil && (*m.Entry.DailyCap < 1 || *m.Entry.DailyCap > limit.MotionDailyCap) {
+			c.at(entry+".daily_cap", "want at least 1 and at most %d, or null for none", limit.MotionDailyCap)
 		}
 		for k, s := range m.Steps {
 			c.step(fmt.Sprintf("%s[%d]", c.place("motions", i, "steps"), k), s)
@@ -338,8 +339,9 @@ func (c *checker) step(path string, s stepEntry) {
 		}
 	}
 	switch {
-	case s.Kind == "wait" && (s.Days < 0 || s.Hours < 0 || s.Days+s.Hours == 0):
-		c.at(path, "want days or hours to wait")
+	case s.Kind == "wait" && (min(s.Days, s.Hours) < 0 || max(s.Days, s.Hours) == 0 ||
+		s.Days > limit.MotionDays || s.Hours > 24*(limit.MotionDays-s.Days)):
+		c.at(path, "want days or hours to wait, at most %d days", limit.MotionDays)
 	case s.Segment != "":
 		c.refers(path+".segment", "segments", s.Segment)
 	case s.URL != "":
@@ -358,7 +360,7 @@ func reentry(value any) (days int64, ok bool) {
 		return map[string]int64{"never": -1, "always": 0}[v], v == "never" || v == "always"
 	case map[string]any:
 		n, ok := v["after_days"].(uint64)
-		return int64(n), ok && len(v) == 1 && n >= 1
+		return int64(n), ok && len(v) == 1 && n >= 1 && n <= limit.MotionDays
 	}
 	return 0, false
 }

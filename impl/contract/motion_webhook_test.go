@@ -142,16 +142,16 @@ func TestWebhooks(t *testing.T) {
 		r.on("/flaky", func(attempt int, w http.ResponseWriter, _ *http.Request) {
 			switch attempt {
 			case 1:
-				w.WriteHeader(500)
+				w.WriteHeader(http.StatusInternalServerError)
 			case 2: // reads, and hangs up
 				panic(http.ErrAbortHandler)
 			case 3:
 				w.Header().Set("Location", r.URL+"/elsewhere")
-				w.WriteHeader(307)
+				w.WriteHeader(http.StatusTemporaryRedirect)
 			case 4:
-				w.WriteHeader(429)
+				w.WriteHeader(http.StatusTooManyRequests)
 			default:
-				w.WriteHeader(204)
+				w.WriteHeader(http.StatusNoContent)
 			}
 		})
 		began := time.Now()
@@ -228,8 +228,8 @@ func TestWebhooks(t *testing.T) {
 		s := start(t, address, r.env...)
 		defer s.stop()
 		w := seedOn(t, address, "failing", hooked(1, r.URL+"/gone", r.URL+"/broken"))
-		r.on("/gone", func(_ int, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(410) })
-		r.on("/broken", func(_ int, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) })
+		r.on("/gone", func(_ int, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusGone) })
+		r.on("/broken", func(_ int, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
 		w.starts(t, s, "hook0", "c0")
 		w.starts(t, s, "hook1", "c0")
 		eventually(t, "what is gone", "failed", func() string { return w.sent(t, address, "hook0", "c0").Status })
@@ -322,6 +322,16 @@ func TestWebhooks(t *testing.T) {
 		allowed := start(t, address, "INLET_WEBHOOK_NETWORKS=127.0.0.0/8")
 		defer allowed.stop()
 		check(address, allowed, "allowed", hosts)
+		// Nor a receiver whose certificate is nobody's.
+		r := receive(t)
+		w := seedOn(t, address, "unknown", hooked(1, r.URL+"/unknown"))
+		w.starts(t, allowed, "hook0", "c0")
+		eventually(t, "a receiver that cannot be told from others", "The webhook could not be delivered: no answer came.", func() string {
+			return w.sent(t, address, "hook0", "c0").Problem
+		})
+		if n := len(r.deliveries("/unknown")); n != 0 {
+			t.Errorf("a receiver with a certificate of its own got %d webhooks", n)
+		}
 		if n := dialed.Load(); n != 0 {
 			t.Errorf("private addresses were dialed %d times", n)
 		}

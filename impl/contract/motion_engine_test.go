@@ -81,6 +81,27 @@ func TestTheEngineOfMotions(t *testing.T) {
 		}
 	})
 
+	beside("has one process at a time decide for a workspace", func(t *testing.T) {
+		_, address := dbtest.Private(t)
+		w := seedOn(t, address, "alone", crowded(2))
+		s, other := start(t, address), start(t, address)
+		defer s.stop()
+		defer other.stop()
+		undecided := dbtest.Hold(t, address, `select pg_advisory_xact_lock(30, hashint8($1))`, w.ID)
+		w.starts(t, s, "plain", "c0")
+		held := dbtest.Hold(t, address, `select from motion_entries where workspace_id = $1 for update`, w.ID)
+		undecided()
+		stuck(t, address, "decide_entries")
+		// The other one would decide again what this one is about to.
+		time.Sleep(1200 * time.Millisecond)
+		if n := dbtest.Query[int](t, address, `select count(*) from pg_stat_activity where datname = current_database() and application_name = 'inlet'
+			and wait_event_type = 'Lock' and query like '%decide_entries%'`); n != 1 {
+			t.Errorf("%d processes decide at a time", n)
+		}
+		held()
+		eventually(t, "the decision", "1 entered", func() string { return w.reasons(t, address, "plain") })
+	})
+
 	beside("lets in no more than the daily cap, at the edge of a day as well", func(t *testing.T) {
 		d, address := dbtest.Private(t)
 		w := seedOn(t, address, "capped", crowded(60))

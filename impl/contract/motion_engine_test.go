@@ -16,6 +16,7 @@ func crowded(companies int) string {
 	return doomed(companies) + `
       - {ref: capped, name: Capped, entry: {api_call: true, reentry: always, daily_cap: 3}, steps: [{kind: wait, days: 1}]}
       - {ref: monthly, name: Monthly, entry: {api_call: true, reentry: {after_days: 30}}, steps: []}
+      - {ref: also, name: Also, entry: {events: [{name: trial_started}], reentry: always}, steps: []}
       - {ref: noted, name: Noted, entry: {api_call: true, reentry: always}, steps: [{kind: add_note, text: "in"}, {kind: wait, days: 1}]}
 `
 }
@@ -179,6 +180,7 @@ func TestTheEngineOfMotions(t *testing.T) {
 		w.triggers(s, "event", "c1", "e2")
 		w.triggers(s, "lead", "c1", "l2")
 		eventually(t, "agents on", "1 agents_off, 1 entered", func() string { return w.reasons(t, address, "lead") })
+		eventually(t, "another motion", "1 agents_off, 2 entered", func() string { return w.reasons(t, address, "also") })
 		if got := w.reasons(t, address, "event"); got != "1 agents_off, 1 motion_paused" {
 			t.Errorf("an archived motion has %s", got)
 		}

@@ -367,7 +367,12 @@ func (m *motionModel) aStart() modelStart {
 		owner := pick(m.random, used)
 		s.apiKey, s.key, _ = strings.Cut(owner, "/")
 		s.fresh = false
-		if m.chance(70) {
+		switch {
+		case m.chance(20):
+			s.company, s.contacts = "unknown", "none"
+		case m.chance(20):
+			s.motion, s.company, s.contacts = m.keys[owner].motion, m.keys[owner].company, "nobody's"
+		case m.chance(70):
 			s.motion, s.company, s.contacts = m.keys[owner].motion, m.keys[owner].company, "none"
 		}
 	case p < 34 && len(used) > 0: // the key of the other API key is another one
@@ -496,6 +501,12 @@ func (m *motionModel) change(sets *[]motionSettings) (beside func()) {
 	var do func()
 	may := true
 	switch p := m.random.IntN(100); {
+	case m.round == 5:
+		ref, may = "closing", false
+		is = next.motions[ref]
+		is.status = "archived"
+		next.motions[ref] = is
+		do = set("motion", "archive", fmt.Sprint(m.Motions[ref]))
 	case !next.agents || p < 12:
 		next.agents = !next.agents
 		do = func() {
@@ -505,12 +516,6 @@ func (m *motionModel) change(sets *[]motionSettings) (beside func()) {
 		is.status = map[string]string{"active": "paused", "paused": "active"}[is.status]
 		next.motions[ref] = is
 		do = set("motion", map[string]string{"active": "activate", "paused": "pause"}[is.status], fmt.Sprint(m.Motions[ref]))
-	case p < 48 && m.round > 3:
-		ref, may = "closing", false
-		is = next.motions[ref]
-		is.status = "archived"
-		next.motions[ref] = is
-		do = set("motion", "archive", fmt.Sprint(m.Motions[ref]))
 	case p < 70:
 		for _, members := range next.segments {
 			for company := range members {

@@ -338,7 +338,7 @@ func TestWebhooks(t *testing.T) {
 	})
 
 	beside("to slow receivers hold up nobody else", func(t *testing.T) {
-		const slow = 150
+		const slow = 300 // more than there is room for
 		_, address := dbtest.Private(t)
 		r := receive(t)
 		s := start(t, address, r.env...)
@@ -352,9 +352,8 @@ func TestWebhooks(t *testing.T) {
 			case <-r.Context().Done():
 			}
 		})
-		for i := range slow {
-			w.starts(t, s, "hook0", fmt.Sprint("c", i))
-		}
+		dbtest.Exec(t, address, `insert into motion_entries (workspace_id, motion_id, company_id, trigger) select workspace_id, $2, company_id, 'api' from companies where workspace_id = $1`,
+			w.ID, w.Motions["hook0"])
 		eventually(t, "webhooks at the slow receiver", true, func() bool { return len(r.deliveries("/slow")) >= 10 })
 		since := time.Now()
 		for i := range 3 {

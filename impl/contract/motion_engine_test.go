@@ -246,7 +246,7 @@ func TestTheEngineOfMotions(t *testing.T) {
 		s := start(t, address, r.env...)
 		defer func() { s.stop() }()
 		w := seedOn(t, address, "last", hooked(1, r.URL+"/last"))
-		arrived := make(chan bool, 9)
+		arrived := make(chan bool, 1000)
 		r.on("/last", func(attempt int, _ http.ResponseWriter, r *http.Request) {
 			if arrived <- true; attempt == 1 {
 				<-r.Context().Done()

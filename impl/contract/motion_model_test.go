@@ -507,6 +507,9 @@ func (m *motionModel) change(sets *[]motionSettings) (beside func()) {
 		is.status = "archived"
 		next.motions[ref] = is
 		do = set("motion", "archive", fmt.Sprint(m.Motions[ref]))
+	case m.round == 3 || m.round == 7:
+		may = false
+		do = m.nextDay
 	case !next.agents || p < 12:
 		next.agents = !next.agents
 		do = func() {
@@ -752,8 +755,9 @@ func (m *motionModel) judgeState() {
 			lateral (select coalesce(string_agg(text, ',' order by note_id), '') as notes from notes t where t.workspace_id = n.workspace_id and t.enrollment_id = n.enrollment_id) done,
 			lateral (select coalesce(string_agg(s ->> 'text', ',' order by i) filter (where s ->> 'kind' = 'add_note' and i <= n.step), '') as notes
 				from jsonb_array_elements(n.steps) with ordinality as each(s, i)) want
-		where n.workspace_id = $1 and (done.notes <> want.notes or n.status = 'failed' or n.status = 'completed' and n.step <> jsonb_array_length(n.steps))`, m.ID); wrong != "" {
-		m.disagree("steps were lost or doubled: %s", wrong)
+		where n.workspace_id = $1 and (done.notes <> want.notes or n.status = 'failed' or n.status = 'completed' and n.step <> jsonb_array_length(n.steps)
+			or n.steps @> '[{"kind": "wait"}]' and n.ended_at < n.entered_at + interval '1 day' or n.due_at > inlet_now() + interval '1 day 1 minute')`, m.ID); wrong != "" {
+		m.disagree("steps were lost, doubled or taken at the wrong time: %s", wrong)
 	}
 }
 

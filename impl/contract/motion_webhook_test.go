@@ -416,8 +416,8 @@ func TestWebhooks(t *testing.T) {
 		}
 
 		// While the receiver is at it; its answer finds nobody.
-		arrived, answer := make(chan bool, 9), make(chan bool)
-		cut := make(chan bool, 9)
+		arrived, answer := make(chan bool, 1000), make(chan bool)
+		cut := make(chan bool, 1000)
 		r.on("/late", func(attempt int, _ http.ResponseWriter, _ *http.Request) {
 			if arrived <- true; attempt == 1 {
 				<-answer

@@ -35,6 +35,7 @@ mkdir -p "$cache"
 # What a client wrote in an earlier run is of no use to this one.
 run=$(mktemp -d)
 export INLET_DATA_DIR=$run/data
+: > "$run/server.log"
 bin/inlet serve --listen 127.0.0.1:0 2> "$run/server.log" &
 server=$!
 stop() {

@@ -12,6 +12,10 @@ fi
 rm -rf inlet_api
 # ruff, which would format what is generated, is not needed.
 venv/bin/openapi-python-client generate --path "$DOCUMENT" --meta none --output-path inlet_api --config "$SOURCE/config.yaml"
+if grep -nE '^    [a-z_]+: .*\bAny\b' inlet_api/models/*.py | grep -v ': additional_properties:\|:    additional_properties:'; then
+	echo "these fields have no type"
+	exit 1
+fi
 cp "$SOURCE/program.py" .
 venv/bin/mypy --strict --no-error-summary --follow-imports=silent program.py
 venv/bin/python program.py

@@ -1,28 +1,10 @@
 // Uses every operation of the server by the generated types, as an integrator
 // would. run.sh type-checks it strictly and runs it.
 import createClient from "openapi-fetch";
+import { checks, env, equal, fail, of } from "./checks.js";
 import type { components, paths } from "./inlet.js";
 
 type Schemas = components["schemas"];
-
-const env = (name: string): string => process.env[name] ?? fail(`${name} is not set`);
-
-function fail(message: string): never {
-  console.error(message);
-  process.exit(1);
-}
-
-let checks = 0;
-function equal<T>(what: string, got: T, want: NoInfer<T>): void {
-  checks++;
-  if (JSON.stringify(got) !== JSON.stringify(want)) fail(`${what}: got ${JSON.stringify(got)}, want ${JSON.stringify(want)}`);
-}
-
-// of gives an answer or an error that is there, and compiles only where its type
-// says something: neither any nor unknown will do.
-function of<T>(what: string, value: unknown extends T ? never : T): NonNullable<T> {
-  return (value as T) ?? fail(`${what}: another answer`);
-}
 
 const connect = (key: string) =>
   createClient<paths>({ baseUrl: env("INLET_URL"), headers: { Authorization: `Bearer ${key}` } });

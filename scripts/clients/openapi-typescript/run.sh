@@ -7,7 +7,7 @@ if ! cmp -s "$SOURCE/package-lock.json" node_modules/installed.json; then
 	npm ci --no-audit --no-fund --silent
 	cp "$SOURCE/package-lock.json" node_modules/installed.json
 fi
-cp "$SOURCE"/{package,tsconfig}.json "$SOURCE/program.ts" .
+cp "$SOURCE"/{package,tsconfig}.json "$SOURCE/program.ts" "$SOURCE/../checks.ts" .
 # A parameter with a default may be left out, so a caller need not give it.
 node_modules/.bin/openapi-typescript "$DOCUMENT" -o inlet.d.ts --default-non-nullable false
 node_modules/.bin/tsc -p .

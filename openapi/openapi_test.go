@@ -263,6 +263,9 @@ func TestSchemasKeepToWhatGeneratorsUnderstand(t *testing.T) {
 			if isType(value, "object") && below != "" {
 				t.Errorf("%s is an inline object; name it", pointer)
 			}
+			if _, several := value["type"].([]any); several && isType(value, "object") && value["title"] != name {
+				t.Errorf("%s is an object or null without a title; some generators then call it %sType0", pointer, name)
+			}
 			if value["anyOf"] != nil {
 				t.Errorf("%s has anyOf, which some generators make nothing of; write not: {not: {anyOf: …}}", pointer)
 			}

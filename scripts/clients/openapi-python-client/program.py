@@ -40,7 +40,7 @@ from inlet_api.models import (
     FormValues,
     Identify,
     Lead,
-    LeadCompanyType0,
+    LeadCompany,
     LeadInput,
     MeetingBooking,
     MeetingForm,
@@ -74,7 +74,7 @@ inlet = AuthenticatedClient(base_url=url, token=os.environ["INLET_KEY"])
 
 
 def leads() -> int:
-    company = LeadCompanyType0(domain="globex.com")
+    company = LeadCompany(domain="globex.com")
     company["employees"] = 120
     lead = LeadInput(email="hank@globex.com", first_name="Hank", title=None, company=company)
     lead["favorite_color"] = "blue"

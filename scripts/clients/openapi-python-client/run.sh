@@ -6,7 +6,8 @@ python3 -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' |
 if ! cmp -s "$SOURCE/requirements.txt" venv/installed.txt; then
 	rm -rf venv
 	python3 -m venv venv
-	venv/bin/pip install -q --disable-pip-version-check --no-deps -r "$SOURCE/requirements.txt"
+	venv/bin/pip install -q --disable-pip-version-check --no-compile --no-deps -r "$SOURCE/requirements.txt" ||
+		{ echo "pip cannot install it"; exit "$CANNOT_INSTALL"; }
 	cp "$SOURCE/requirements.txt" venv/installed.txt
 fi
 rm -rf inlet_api

@@ -17,6 +17,8 @@
 #   INLET_MOTION       a motion that can be started
 #   INLET_SITE, INLET_FORM, INLET_MEETING_FORM   public keys for embeds
 #
+#   CANNOT_INSTALL     what to exit with when a registry does not give it
+#
 # and exits 0 when all of it worked, 77 with a reason as its last line when its
 # generator cannot be had on this machine, and otherwise when the client is bad.
 set -euo pipefail
@@ -29,6 +31,9 @@ if [ "${1:-}" = -v ]; then
 fi
 clients=("$@")
 [ $# -gt 0 ] || for script in scripts/clients/*/run.sh; do clients+=("$(basename "$(dirname "$script")")"); done
+# CI would not notice that a version is gone.
+export CANNOT_INSTALL=77
+[ -z "${CI:-}" ] || CANNOT_INSTALL=1
 cache=${INLET_CLIENTS_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/inlet/clients}
 mkdir -p "$cache"
 

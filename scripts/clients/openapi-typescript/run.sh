@@ -4,7 +4,7 @@ set -euo pipefail
 command -v npm >/dev/null || { echo "it needs Node 20 or newer, with npm"; exit 77; }
 if ! cmp -s "$SOURCE/package-lock.json" node_modules/installed.json; then
 	cp "$SOURCE"/package*.json .
-	npm ci --no-audit --no-fund --silent
+	npm ci --no-audit --no-fund --silent || { echo "npm cannot install it"; exit "$CANNOT_INSTALL"; }
 	cp "$SOURCE/package-lock.json" node_modules/installed.json
 fi
 cp "$SOURCE"/{package,tsconfig}.json "$SOURCE/program.ts" "$SOURCE/../checks.ts" .

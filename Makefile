@@ -20,7 +20,9 @@ run: build ## Serve a demo workspace on a private PostgreSQL and print a key and
 	@scripts/run.sh
 
 .PHONY: test
-test: tools verify lint ## Everything CI runs: generated files, lint, and all tests with the race detector
+test: tools verify lint build ## Everything CI runs: generated files, lint, clients, and all tests with the race detector
+	@echo "==> clients that generators make of the document, against the server"
+	@scripts/clients/run.sh oapi-codegen openapi-python-client openapi-typescript
 	@echo "==> tests, with the race detector, on a real PostgreSQL"
 	@# -count=1: black-box tests depend on a binary that the test cache knows nothing of
 	go tool gotestsum --format pkgname-and-test-fails -- -race -count=1 -timeout 12m ./...
@@ -39,9 +41,13 @@ generate: ## Write gen/ from the document and the golden files from the code
 verify: ## Fail when a generated or golden file is stale
 	@echo "==> generated files are what the document says"
 	scripts/generate.sh
-	@git diff --exit-code --stat -- gen || { echo 'gen/ is stale: run make generate and commit the result'; exit 1; }
+	@git diff --exit-code --stat -- 'gen/*.gen.go' || { echo 'gen/ is stale: run make generate and commit the result'; exit 1; }
 	@echo "==> golden files are what the code makes"
 	go test ./db -run Golden
+
+.PHONY: clients
+clients: build ## Generate clients with every generator, type-check them, and run them against the server
+	@scripts/clients/run.sh
 
 .PHONY: bench
 bench: build ## Measure the running server against what the same PostgreSQL can do; a quarter of an hour

@@ -146,7 +146,7 @@ type ContactReference struct {
 	union json.RawMessage
 }
 
-// Day A day, as YYYY-MM-DD.
+// Day A day of the calendar, as YYYY-MM-DD.
 type Day = string
 
 // Error What went wrong. Match on `error`.
@@ -214,7 +214,7 @@ type Event struct {
 
 // EventBatch Events that are judged one by one.
 type EventBatch struct {
-	// Events 1 to 100 events.
+	// Events 1 to 100 events. An entry that is no such event refuses itself alone, with `invalid_body`; more than 100 answer 413.
 	Events []EventInput `json:"events"`
 }
 

@@ -145,7 +145,7 @@ type ContactReference struct {
 	union json.RawMessage
 }
 
-// Day A day, as YYYY-MM-DD.
+// Day A day of the calendar, as YYYY-MM-DD.
 type Day = string
 
 // Error What went wrong. Match on `error`.
@@ -213,7 +213,7 @@ type Event struct {
 
 // EventBatch Events that are judged one by one.
 type EventBatch struct {
-	// Events 1 to 100 events.
+	// Events 1 to 100 events. An entry that is no such event refuses itself alone, with `invalid_body`; more than 100 answer 413.
 	Events []EventInput `json:"events"`
 }
 
@@ -1826,7 +1826,8 @@ type ClientInterface interface {
 	// CreateEventBatchWithBody Record a batch of events
 	//
 	// Records up to 100 events. Each is judged on its own, in order; a refused event does not stop the others, and its
-	// result says why. Sending a whole batch again is safe: recorded events answer `duplicate`.
+	// result says why. That holds for an entry that is no event at all, too: the answer is 202, and its result is
+	// `refused` with `invalid_body`. Sending a whole batch again is safe: recorded events answer `duplicate`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -1836,7 +1837,8 @@ type ClientInterface interface {
 	// CreateEventBatch Record a batch of events
 	//
 	// Records up to 100 events. Each is judged on its own, in order; a refused event does not stop the others, and its
-	// result says why. Sending a whole batch again is safe: recorded events answer `duplicate`.
+	// result says why. That holds for an entry that is no event at all, too: the answer is 202, and its result is
+	// `refused` with `invalid_body`. Sending a whole batch again is safe: recorded events answer `duplicate`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -2118,7 +2120,8 @@ func (c *Client) CreateEvent(ctx context.Context, params *CreateEventParams, bod
 // CreateEventBatchWithBody Record a batch of events
 //
 // Records up to 100 events. Each is judged on its own, in order; a refused event does not stop the others, and its
-// result says why. Sending a whole batch again is safe: recorded events answer `duplicate`.
+// result says why. That holds for an entry that is no event at all, too: the answer is 202, and its result is
+// `refused` with `invalid_body`. Sending a whole batch again is safe: recorded events answer `duplicate`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -2138,7 +2141,8 @@ func (c *Client) CreateEventBatchWithBody(ctx context.Context, params *CreateEve
 // CreateEventBatch Record a batch of events
 //
 // Records up to 100 events. Each is judged on its own, in order; a refused event does not stop the others, and its
-// result says why. Sending a whole batch again is safe: recorded events answer `duplicate`.
+// result says why. That holds for an entry that is no event at all, too: the answer is 202, and its result is
+// `refused` with `invalid_body`. Sending a whole batch again is safe: recorded events answer `duplicate`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -3310,7 +3314,8 @@ type ClientWithResponsesInterface interface {
 	// CreateEventBatchWithBodyWithResponse Record a batch of events
 	//
 	// Records up to 100 events. Each is judged on its own, in order; a refused event does not stop the others, and its
-	// result says why. Sending a whole batch again is safe: recorded events answer `duplicate`.
+	// result says why. That holds for an entry that is no event at all, too: the answer is 202, and its result is
+	// `refused` with `invalid_body`. Sending a whole batch again is safe: recorded events answer `duplicate`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -3320,7 +3325,8 @@ type ClientWithResponsesInterface interface {
 	// CreateEventBatchWithResponse Record a batch of events
 	//
 	// Records up to 100 events. Each is judged on its own, in order; a refused event does not stop the others, and its
-	// result says why. Sending a whole batch again is safe: recorded events answer `duplicate`.
+	// result says why. That holds for an entry that is no event at all, too: the answer is 202, and its result is
+	// `refused` with `invalid_body`. Sending a whole batch again is safe: recorded events answer `duplicate`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -5891,7 +5897,8 @@ func (c *ClientWithResponses) CreateEventWithResponse(ctx context.Context, param
 // CreateEventBatchWithBodyWithResponse Record a batch of events
 //
 // Records up to 100 events. Each is judged on its own, in order; a refused event does not stop the others, and its
-// result says why. Sending a whole batch again is safe: recorded events answer `duplicate`.
+// result says why. That holds for an entry that is no event at all, too: the answer is 202, and its result is
+// `refused` with `invalid_body`. Sending a whole batch again is safe: recorded events answer `duplicate`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -5907,7 +5914,8 @@ func (c *ClientWithResponses) CreateEventBatchWithBodyWithResponse(ctx context.C
 // CreateEventBatchWithResponse Record a batch of events
 //
 // Records up to 100 events. Each is judged on its own, in order; a refused event does not stop the others, and its
-// result says why. Sending a whole batch again is safe: recorded events answer `duplicate`.
+// result says why. That holds for an entry that is no event at all, too: the answer is 202, and its result is
+// `refused` with `invalid_body`. Sending a whole batch again is safe: recorded events answer `duplicate`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/inletdev/inlet/db"
@@ -101,7 +102,8 @@ func (e Embeds) BookMeeting(ctx context.Context, r api.BookMeetingRequestObject)
 	if err != nil {
 		return nil, err
 	}
-	startsAt, err := time.Parse(time.RFC3339, r.Body.StartsAt)
+	// The document takes a lower-case t and z, as RFC 3339 does and Go does not.
+	startsAt, err := time.Parse(time.RFC3339, strings.ToUpper(r.Body.StartsAt))
 	if err != nil {
 		return nil, fault.InvalidRequest.At("starts_at", "want an RFC 3339 time such as 2026-03-03T09:30:00.000Z")
 	}

@@ -3,8 +3,8 @@ package event
 import "time"
 
 // instant reads an RFC 3339 time with its zone, truncated to milliseconds. It
-// takes what the pattern in the document takes, and asks for a real day: Go's
-// own parser refuses a lower-case t or z and takes an offset of 24 hours.
+// takes what the pattern in the document takes: Go's own parser refuses a
+// lower-case t or z and takes an offset of 24 hours.
 func instant(s string) (time.Time, bool) {
 	number := func(from, to int) int {
 		if to > len(s) {

@@ -255,7 +255,7 @@ func pathOf(location []string) string {
 		if b.Len() > 0 {
 			b.WriteByte('.')
 		}
-		b.WriteString(step)
+		b.WriteString(strictjson.Clip(step))
 	}
 	return b.String()
 }

@@ -460,6 +460,22 @@ func TestMotionStartChecksItsKeyBeforeItsBodyAndItsBodyBeforeItsMotion(t *testin
 	}
 }
 
+func TestALongNameOfAFieldIsNamedInShort(t *testing.T) {
+	s, w := sharedServer(t), seed(t, onPages)
+	field, short := strings.Repeat("k", 1500), strings.Repeat("k", 64)+"…"
+	form := "/api/v1/forms/" + w.Forms["demo"].PublicKey
+	expect(t, s.send(t, "POST", form, `{"fields": {}, "`+field+`": 1}`), 400, "invalid_request", short)
+	expect(t, s.send(t, "POST", form, `{"fields": {"email": "hank@globex.com", "`+field+`": "x"}}`), 400, "invalid_request", "fields."+short)
+	expect(t, s.send(t, "POST", form, `{"fields": {"`+field+`": 1}}`), 400, "invalid_request", "fields."+short)
+
+	w = workspace(t)
+	expect(t, s.send(t, "POST", "/api/v1/motions/1/start", `{"companyId": 1, "`+field+`": 1}`, w.key("all"), "Idempotency-Key: k"),
+		400, "invalid_request", short)
+	expect(t, s.send(t, "POST", "/api/v1/leads", `{"name": "Hank", "`+field+`": "\u0000"}`, w.key("all")), 400, "invalid_lead", short)
+	expect(t, s.send(t, "POST", "/api/v1/events", `{"`+field+`": 1, "id": "1", "name": "a", "visitor": {"id": "v"}}`, w.key("all")),
+		400, "invalid_body", short)
+}
+
 func TestListsCheckTheirQuery(t *testing.T) {
 	s, w := sharedServer(t), workspace(t)
 	for query, param := range map[string]string{

@@ -18,6 +18,7 @@ import (
 	"github.com/inletdev/inlet/impl/fault"
 	"github.com/inletdev/inlet/impl/lead"
 	"github.com/inletdev/inlet/impl/limit"
+	"github.com/inletdev/inlet/impl/strictjson"
 	"github.com/inletdev/inlet/impl/visitor"
 )
 
@@ -194,7 +195,7 @@ func (f Form) lead(a Answer) (lead.Lead, error) {
 	}
 	for name := range a.Values {
 		if !asked[name] {
-			return l, fault.InvalidRequest.At("fields."+name, "the form has no such field")
+			return l, fault.InvalidRequest.At("fields."+strictjson.Clip(name), "the form has no such field")
 		}
 	}
 	if a.PageURL != "" && !asked["page_url"] {

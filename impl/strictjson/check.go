@@ -120,7 +120,7 @@ func path(d *jsontext.Decoder, pointer jsontext.Pointer) string {
 		if b.Len() > 0 {
 			b.WriteByte('.')
 		}
-		b.WriteString(clip(step))
+		b.WriteString(Clip(step))
 	}
 	return b.String()
 }
@@ -133,8 +133,8 @@ func first(p jsontext.Pointer) jsontext.Pointer {
 	return p
 }
 
-// clip keeps a caller's own field name from filling an answer.
-func clip(name string) string {
+// Clip keeps a caller's own field name from filling an answer.
+func Clip(name string) string {
 	const most = 64 // characters
 	n := 0
 	for i := range name {

@@ -759,8 +759,17 @@ type BodyTooLarge = Error
 // DuplicateRequest What went wrong. Match on `error`.
 type DuplicateRequest = Error
 
+// EmbedBodyTooLarge What went wrong. Match on `error`.
+type EmbedBodyTooLarge = Error
+
 // EmbedLimited What went wrong. Match on `error`.
 type EmbedLimited = Error
+
+// EmbedUnavailable What went wrong. Match on `error`.
+type EmbedUnavailable = Error
+
+// EmbedUnsupportedMediaType What went wrong. Match on `error`.
+type EmbedUnsupportedMediaType = Error
 
 // EventInternalError What an event operation decided against.
 type EventInternalError = EventError
@@ -2396,7 +2405,13 @@ type BodyTooLargeJSONResponse Error
 
 type DuplicateRequestJSONResponse Error
 
+type EmbedBodyTooLargeJSONResponse Error
+
 type EmbedLimitedJSONResponse Error
+
+type EmbedUnavailableJSONResponse Error
+
+type EmbedUnsupportedMediaTypeJSONResponse Error
 
 type EventInternalErrorJSONResponse EventError
 
@@ -3038,7 +3053,7 @@ func (response GetForm500JSONResponse) VisitGetFormResponse(w http.ResponseWrite
 	return err
 }
 
-type GetForm503JSONResponse struct{ ServiceUnavailableJSONResponse }
+type GetForm503JSONResponse struct{ EmbedUnavailableJSONResponse }
 
 func (response GetForm503JSONResponse) VisitGetFormResponse(w http.ResponseWriter) error {
 
@@ -3119,7 +3134,7 @@ func (response SubmitForm404JSONResponse) VisitSubmitFormResponse(w http.Respons
 	return err
 }
 
-type SubmitForm413JSONResponse struct{ BodyTooLargeJSONResponse }
+type SubmitForm413JSONResponse struct{ EmbedBodyTooLargeJSONResponse }
 
 func (response SubmitForm413JSONResponse) VisitSubmitFormResponse(w http.ResponseWriter) error {
 
@@ -3134,7 +3149,7 @@ func (response SubmitForm413JSONResponse) VisitSubmitFormResponse(w http.Respons
 }
 
 type SubmitForm415JSONResponse struct {
-	UnsupportedMediaTypeJSONResponse
+	EmbedUnsupportedMediaTypeJSONResponse
 }
 
 func (response SubmitForm415JSONResponse) VisitSubmitFormResponse(w http.ResponseWriter) error {
@@ -3177,7 +3192,7 @@ func (response SubmitForm500JSONResponse) VisitSubmitFormResponse(w http.Respons
 	return err
 }
 
-type SubmitForm503JSONResponse struct{ ServiceUnavailableJSONResponse }
+type SubmitForm503JSONResponse struct{ EmbedUnavailableJSONResponse }
 
 func (response SubmitForm503JSONResponse) VisitSubmitFormResponse(w http.ResponseWriter) error {
 
@@ -3571,7 +3586,7 @@ func (response GetMeetingForm500JSONResponse) VisitGetMeetingFormResponse(w http
 	return err
 }
 
-type GetMeetingForm503JSONResponse struct{ ServiceUnavailableJSONResponse }
+type GetMeetingForm503JSONResponse struct{ EmbedUnavailableJSONResponse }
 
 func (response GetMeetingForm503JSONResponse) VisitGetMeetingFormResponse(w http.ResponseWriter) error {
 
@@ -3666,7 +3681,7 @@ func (response BookMeeting409JSONResponse) VisitBookMeetingResponse(w http.Respo
 	return err
 }
 
-type BookMeeting413JSONResponse struct{ BodyTooLargeJSONResponse }
+type BookMeeting413JSONResponse struct{ EmbedBodyTooLargeJSONResponse }
 
 func (response BookMeeting413JSONResponse) VisitBookMeetingResponse(w http.ResponseWriter) error {
 
@@ -3681,7 +3696,7 @@ func (response BookMeeting413JSONResponse) VisitBookMeetingResponse(w http.Respo
 }
 
 type BookMeeting415JSONResponse struct {
-	UnsupportedMediaTypeJSONResponse
+	EmbedUnsupportedMediaTypeJSONResponse
 }
 
 func (response BookMeeting415JSONResponse) VisitBookMeetingResponse(w http.ResponseWriter) error {
@@ -3724,7 +3739,7 @@ func (response BookMeeting500JSONResponse) VisitBookMeetingResponse(w http.Respo
 	return err
 }
 
-type BookMeeting503JSONResponse struct{ ServiceUnavailableJSONResponse }
+type BookMeeting503JSONResponse struct{ EmbedUnavailableJSONResponse }
 
 func (response BookMeeting503JSONResponse) VisitBookMeetingResponse(w http.ResponseWriter) error {
 
@@ -3833,7 +3848,7 @@ func (response ListMeetingSlots500JSONResponse) VisitListMeetingSlotsResponse(w 
 	return err
 }
 
-type ListMeetingSlots503JSONResponse struct{ ServiceUnavailableJSONResponse }
+type ListMeetingSlots503JSONResponse struct{ EmbedUnavailableJSONResponse }
 
 func (response ListMeetingSlots503JSONResponse) VisitListMeetingSlotsResponse(w http.ResponseWriter) error {
 
@@ -4097,7 +4112,7 @@ func (response IdentifyVisitor404JSONResponse) VisitIdentifyVisitorResponse(w ht
 	return err
 }
 
-type IdentifyVisitor413JSONResponse struct{ BodyTooLargeJSONResponse }
+type IdentifyVisitor413JSONResponse struct{ EmbedBodyTooLargeJSONResponse }
 
 func (response IdentifyVisitor413JSONResponse) VisitIdentifyVisitorResponse(w http.ResponseWriter) error {
 
@@ -4112,7 +4127,7 @@ func (response IdentifyVisitor413JSONResponse) VisitIdentifyVisitorResponse(w ht
 }
 
 type IdentifyVisitor415JSONResponse struct {
-	UnsupportedMediaTypeJSONResponse
+	EmbedUnsupportedMediaTypeJSONResponse
 }
 
 func (response IdentifyVisitor415JSONResponse) VisitIdentifyVisitorResponse(w http.ResponseWriter) error {
@@ -4155,7 +4170,7 @@ func (response IdentifyVisitor500JSONResponse) VisitIdentifyVisitorResponse(w ht
 	return err
 }
 
-type IdentifyVisitor503JSONResponse struct{ ServiceUnavailableJSONResponse }
+type IdentifyVisitor503JSONResponse struct{ EmbedUnavailableJSONResponse }
 
 func (response IdentifyVisitor503JSONResponse) VisitIdentifyVisitorResponse(w http.ResponseWriter) error {
 

@@ -758,8 +758,17 @@ type BodyTooLarge = Error
 // DuplicateRequest What went wrong. Match on `error`.
 type DuplicateRequest = Error
 
+// EmbedBodyTooLarge What went wrong. Match on `error`.
+type EmbedBodyTooLarge = Error
+
 // EmbedLimited What went wrong. Match on `error`.
 type EmbedLimited = Error
+
+// EmbedUnavailable What went wrong. Match on `error`.
+type EmbedUnavailable = Error
+
+// EmbedUnsupportedMediaType What went wrong. Match on `error`.
+type EmbedUnsupportedMediaType = Error
 
 // EventInternalError What an event operation decided against.
 type EventInternalError = EventError
@@ -4240,11 +4249,9 @@ type GetFormResponse500Headers struct {
 
 // GetFormResponse503Headers the declared response headers of an HTTP 503 response for GetForm
 type GetFormResponse503Headers struct {
-	RateLimitLimit     *int32
-	RateLimitRemaining *int32
-	RateLimitReset     *int32
-	RetryAfter         int32
-	XRequestId         RequestID
+	AccessControlAllowOrigin string
+	RetryAfter               int32
+	XRequestId               RequestID
 }
 
 type GetFormResponse struct {
@@ -4261,7 +4268,7 @@ type GetFormResponse struct {
 	// JSON500 the response for an HTTP 500 `application/json` response
 	JSON500 *InternalError
 	// JSON503 the response for an HTTP 503 `application/json` response
-	JSON503 *ServiceUnavailable
+	JSON503 *EmbedUnavailable
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *GetFormResponse200Headers
 	// Headers403 the parsed response headers for an HTTP 403 response
@@ -4302,7 +4309,7 @@ func (r GetFormResponse) GetJSON500() *InternalError {
 }
 
 // GetJSON503 returns the response for an HTTP 503 `application/json` response
-func (r GetFormResponse) GetJSON503() *ServiceUnavailable {
+func (r GetFormResponse) GetJSON503() *EmbedUnavailable {
 	return r.JSON503
 }
 
@@ -4361,18 +4368,14 @@ type SubmitFormResponse404Headers struct {
 
 // SubmitFormResponse413Headers the declared response headers of an HTTP 413 response for SubmitForm
 type SubmitFormResponse413Headers struct {
-	RateLimitLimit     *int32
-	RateLimitRemaining *int32
-	RateLimitReset     *int32
-	XRequestId         RequestID
+	AccessControlAllowOrigin string
+	XRequestId               RequestID
 }
 
 // SubmitFormResponse415Headers the declared response headers of an HTTP 415 response for SubmitForm
 type SubmitFormResponse415Headers struct {
-	RateLimitLimit     *int32
-	RateLimitRemaining *int32
-	RateLimitReset     *int32
-	XRequestId         RequestID
+	AccessControlAllowOrigin string
+	XRequestId               RequestID
 }
 
 // SubmitFormResponse429Headers the declared response headers of an HTTP 429 response for SubmitForm
@@ -4390,11 +4393,9 @@ type SubmitFormResponse500Headers struct {
 
 // SubmitFormResponse503Headers the declared response headers of an HTTP 503 response for SubmitForm
 type SubmitFormResponse503Headers struct {
-	RateLimitLimit     *int32
-	RateLimitRemaining *int32
-	RateLimitReset     *int32
-	RetryAfter         int32
-	XRequestId         RequestID
+	AccessControlAllowOrigin string
+	RetryAfter               int32
+	XRequestId               RequestID
 }
 
 type SubmitFormResponse struct {
@@ -4409,15 +4410,15 @@ type SubmitFormResponse struct {
 	// JSON404 the response for an HTTP 404 `application/json` response
 	JSON404 *FormNotFound
 	// JSON413 the response for an HTTP 413 `application/json` response
-	JSON413 *BodyTooLarge
+	JSON413 *EmbedBodyTooLarge
 	// JSON415 the response for an HTTP 415 `application/json` response
-	JSON415 *UnsupportedMediaType
+	JSON415 *EmbedUnsupportedMediaType
 	// JSON429 the response for an HTTP 429 `application/json` response
 	JSON429 *EmbedLimited
 	// JSON500 the response for an HTTP 500 `application/json` response
 	JSON500 *InternalError
 	// JSON503 the response for an HTTP 503 `application/json` response
-	JSON503 *ServiceUnavailable
+	JSON503 *EmbedUnavailable
 	// Headers201 the parsed response headers for an HTTP 201 response
 	Headers201 *SubmitFormResponse201Headers
 	// Headers400 the parsed response headers for an HTTP 400 response
@@ -4459,12 +4460,12 @@ func (r SubmitFormResponse) GetJSON404() *FormNotFound {
 }
 
 // GetJSON413 returns the response for an HTTP 413 `application/json` response
-func (r SubmitFormResponse) GetJSON413() *BodyTooLarge {
+func (r SubmitFormResponse) GetJSON413() *EmbedBodyTooLarge {
 	return r.JSON413
 }
 
 // GetJSON415 returns the response for an HTTP 415 `application/json` response
-func (r SubmitFormResponse) GetJSON415() *UnsupportedMediaType {
+func (r SubmitFormResponse) GetJSON415() *EmbedUnsupportedMediaType {
 	return r.JSON415
 }
 
@@ -4479,7 +4480,7 @@ func (r SubmitFormResponse) GetJSON500() *InternalError {
 }
 
 // GetJSON503 returns the response for an HTTP 503 `application/json` response
-func (r SubmitFormResponse) GetJSON503() *ServiceUnavailable {
+func (r SubmitFormResponse) GetJSON503() *EmbedUnavailable {
 	return r.JSON503
 }
 
@@ -4955,11 +4956,9 @@ type GetMeetingFormResponse500Headers struct {
 
 // GetMeetingFormResponse503Headers the declared response headers of an HTTP 503 response for GetMeetingForm
 type GetMeetingFormResponse503Headers struct {
-	RateLimitLimit     *int32
-	RateLimitRemaining *int32
-	RateLimitReset     *int32
-	RetryAfter         int32
-	XRequestId         RequestID
+	AccessControlAllowOrigin string
+	RetryAfter               int32
+	XRequestId               RequestID
 }
 
 type GetMeetingFormResponse struct {
@@ -4976,7 +4975,7 @@ type GetMeetingFormResponse struct {
 	// JSON500 the response for an HTTP 500 `application/json` response
 	JSON500 *InternalError
 	// JSON503 the response for an HTTP 503 `application/json` response
-	JSON503 *ServiceUnavailable
+	JSON503 *EmbedUnavailable
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *GetMeetingFormResponse200Headers
 	// Headers403 the parsed response headers for an HTTP 403 response
@@ -5017,7 +5016,7 @@ func (r GetMeetingFormResponse) GetJSON500() *InternalError {
 }
 
 // GetJSON503 returns the response for an HTTP 503 `application/json` response
-func (r GetMeetingFormResponse) GetJSON503() *ServiceUnavailable {
+func (r GetMeetingFormResponse) GetJSON503() *EmbedUnavailable {
 	return r.JSON503
 }
 
@@ -5082,18 +5081,14 @@ type BookMeetingResponse409Headers struct {
 
 // BookMeetingResponse413Headers the declared response headers of an HTTP 413 response for BookMeeting
 type BookMeetingResponse413Headers struct {
-	RateLimitLimit     *int32
-	RateLimitRemaining *int32
-	RateLimitReset     *int32
-	XRequestId         RequestID
+	AccessControlAllowOrigin string
+	XRequestId               RequestID
 }
 
 // BookMeetingResponse415Headers the declared response headers of an HTTP 415 response for BookMeeting
 type BookMeetingResponse415Headers struct {
-	RateLimitLimit     *int32
-	RateLimitRemaining *int32
-	RateLimitReset     *int32
-	XRequestId         RequestID
+	AccessControlAllowOrigin string
+	XRequestId               RequestID
 }
 
 // BookMeetingResponse429Headers the declared response headers of an HTTP 429 response for BookMeeting
@@ -5111,11 +5106,9 @@ type BookMeetingResponse500Headers struct {
 
 // BookMeetingResponse503Headers the declared response headers of an HTTP 503 response for BookMeeting
 type BookMeetingResponse503Headers struct {
-	RateLimitLimit     *int32
-	RateLimitRemaining *int32
-	RateLimitReset     *int32
-	RetryAfter         int32
-	XRequestId         RequestID
+	AccessControlAllowOrigin string
+	RetryAfter               int32
+	XRequestId               RequestID
 }
 
 type BookMeetingResponse struct {
@@ -5132,15 +5125,15 @@ type BookMeetingResponse struct {
 	// JSON409 the response for an HTTP 409 `application/json` response
 	JSON409 *SlotUnavailable
 	// JSON413 the response for an HTTP 413 `application/json` response
-	JSON413 *BodyTooLarge
+	JSON413 *EmbedBodyTooLarge
 	// JSON415 the response for an HTTP 415 `application/json` response
-	JSON415 *UnsupportedMediaType
+	JSON415 *EmbedUnsupportedMediaType
 	// JSON429 the response for an HTTP 429 `application/json` response
 	JSON429 *EmbedLimited
 	// JSON500 the response for an HTTP 500 `application/json` response
 	JSON500 *InternalError
 	// JSON503 the response for an HTTP 503 `application/json` response
-	JSON503 *ServiceUnavailable
+	JSON503 *EmbedUnavailable
 	// Headers201 the parsed response headers for an HTTP 201 response
 	Headers201 *BookMeetingResponse201Headers
 	// Headers400 the parsed response headers for an HTTP 400 response
@@ -5189,12 +5182,12 @@ func (r BookMeetingResponse) GetJSON409() *SlotUnavailable {
 }
 
 // GetJSON413 returns the response for an HTTP 413 `application/json` response
-func (r BookMeetingResponse) GetJSON413() *BodyTooLarge {
+func (r BookMeetingResponse) GetJSON413() *EmbedBodyTooLarge {
 	return r.JSON413
 }
 
 // GetJSON415 returns the response for an HTTP 415 `application/json` response
-func (r BookMeetingResponse) GetJSON415() *UnsupportedMediaType {
+func (r BookMeetingResponse) GetJSON415() *EmbedUnsupportedMediaType {
 	return r.JSON415
 }
 
@@ -5209,7 +5202,7 @@ func (r BookMeetingResponse) GetJSON500() *InternalError {
 }
 
 // GetJSON503 returns the response for an HTTP 503 `application/json` response
-func (r BookMeetingResponse) GetJSON503() *ServiceUnavailable {
+func (r BookMeetingResponse) GetJSON503() *EmbedUnavailable {
 	return r.JSON503
 }
 
@@ -5281,11 +5274,9 @@ type ListMeetingSlotsResponse500Headers struct {
 
 // ListMeetingSlotsResponse503Headers the declared response headers of an HTTP 503 response for ListMeetingSlots
 type ListMeetingSlotsResponse503Headers struct {
-	RateLimitLimit     *int32
-	RateLimitRemaining *int32
-	RateLimitReset     *int32
-	RetryAfter         int32
-	XRequestId         RequestID
+	AccessControlAllowOrigin string
+	RetryAfter               int32
+	XRequestId               RequestID
 }
 
 type ListMeetingSlotsResponse struct {
@@ -5304,7 +5295,7 @@ type ListMeetingSlotsResponse struct {
 	// JSON500 the response for an HTTP 500 `application/json` response
 	JSON500 *InternalError
 	// JSON503 the response for an HTTP 503 `application/json` response
-	JSON503 *ServiceUnavailable
+	JSON503 *EmbedUnavailable
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *ListMeetingSlotsResponse200Headers
 	// Headers400 the parsed response headers for an HTTP 400 response
@@ -5352,7 +5343,7 @@ func (r ListMeetingSlotsResponse) GetJSON500() *InternalError {
 }
 
 // GetJSON503 returns the response for an HTTP 503 `application/json` response
-func (r ListMeetingSlotsResponse) GetJSON503() *ServiceUnavailable {
+func (r ListMeetingSlotsResponse) GetJSON503() *EmbedUnavailable {
 	return r.JSON503
 }
 
@@ -5650,18 +5641,14 @@ type IdentifyVisitorResponse404Headers struct {
 
 // IdentifyVisitorResponse413Headers the declared response headers of an HTTP 413 response for IdentifyVisitor
 type IdentifyVisitorResponse413Headers struct {
-	RateLimitLimit     *int32
-	RateLimitRemaining *int32
-	RateLimitReset     *int32
-	XRequestId         RequestID
+	AccessControlAllowOrigin string
+	XRequestId               RequestID
 }
 
 // IdentifyVisitorResponse415Headers the declared response headers of an HTTP 415 response for IdentifyVisitor
 type IdentifyVisitorResponse415Headers struct {
-	RateLimitLimit     *int32
-	RateLimitRemaining *int32
-	RateLimitReset     *int32
-	XRequestId         RequestID
+	AccessControlAllowOrigin string
+	XRequestId               RequestID
 }
 
 // IdentifyVisitorResponse429Headers the declared response headers of an HTTP 429 response for IdentifyVisitor
@@ -5679,11 +5666,9 @@ type IdentifyVisitorResponse500Headers struct {
 
 // IdentifyVisitorResponse503Headers the declared response headers of an HTTP 503 response for IdentifyVisitor
 type IdentifyVisitorResponse503Headers struct {
-	RateLimitLimit     *int32
-	RateLimitRemaining *int32
-	RateLimitReset     *int32
-	RetryAfter         int32
-	XRequestId         RequestID
+	AccessControlAllowOrigin string
+	RetryAfter               int32
+	XRequestId               RequestID
 }
 
 type IdentifyVisitorResponse struct {
@@ -5698,15 +5683,15 @@ type IdentifyVisitorResponse struct {
 	// JSON404 the response for an HTTP 404 `application/json` response
 	JSON404 *SiteNotFound
 	// JSON413 the response for an HTTP 413 `application/json` response
-	JSON413 *BodyTooLarge
+	JSON413 *EmbedBodyTooLarge
 	// JSON415 the response for an HTTP 415 `application/json` response
-	JSON415 *UnsupportedMediaType
+	JSON415 *EmbedUnsupportedMediaType
 	// JSON429 the response for an HTTP 429 `application/json` response
 	JSON429 *EmbedLimited
 	// JSON500 the response for an HTTP 500 `application/json` response
 	JSON500 *InternalError
 	// JSON503 the response for an HTTP 503 `application/json` response
-	JSON503 *ServiceUnavailable
+	JSON503 *EmbedUnavailable
 	// Headers202 the parsed response headers for an HTTP 202 response
 	Headers202 *IdentifyVisitorResponse202Headers
 	// Headers400 the parsed response headers for an HTTP 400 response
@@ -5748,12 +5733,12 @@ func (r IdentifyVisitorResponse) GetJSON404() *SiteNotFound {
 }
 
 // GetJSON413 returns the response for an HTTP 413 `application/json` response
-func (r IdentifyVisitorResponse) GetJSON413() *BodyTooLarge {
+func (r IdentifyVisitorResponse) GetJSON413() *EmbedBodyTooLarge {
 	return r.JSON413
 }
 
 // GetJSON415 returns the response for an HTTP 415 `application/json` response
-func (r IdentifyVisitorResponse) GetJSON415() *UnsupportedMediaType {
+func (r IdentifyVisitorResponse) GetJSON415() *EmbedUnsupportedMediaType {
 	return r.JSON415
 }
 
@@ -5768,7 +5753,7 @@ func (r IdentifyVisitorResponse) GetJSON500() *InternalError {
 }
 
 // GetJSON503 returns the response for an HTTP 503 `application/json` response
-func (r IdentifyVisitorResponse) GetJSON503() *ServiceUnavailable {
+func (r IdentifyVisitorResponse) GetJSON503() *EmbedUnavailable {
 	return r.JSON503
 }
 
@@ -7610,7 +7595,7 @@ func ParseGetFormResponse(rsp *http.Response) (*GetFormResponse, error) {
 		response.JSON500 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
-		var dest ServiceUnavailable
+		var dest EmbedUnavailable
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
@@ -7713,26 +7698,12 @@ func ParseGetFormResponse(rsp *http.Response) (*GetFormResponse, error) {
 		response.Headers500 = &headers
 	case rsp.StatusCode == 503:
 		var headers GetFormResponse503Headers
-		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
-			var value int32
-			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RateLimitLimit = &value
-		}
-		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
-			var value int32
-			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
-				return nil, err
-			}
-			headers.RateLimitRemaining = &value
-		}
-		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
-			var value int32
-			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
-				return nil, err
-			}
-			headers.RateLimitReset = &value
+			headers.AccessControlAllowOrigin = value
 		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int32
@@ -7797,14 +7768,14 @@ func ParseSubmitFormResponse(rsp *http.Response) (*SubmitFormResponse, error) {
 		response.JSON404 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
-		var dest BodyTooLarge
+		var dest EmbedBodyTooLarge
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
 		response.JSON413 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 415:
-		var dest UnsupportedMediaType
+		var dest EmbedUnsupportedMediaType
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
@@ -7825,7 +7796,7 @@ func ParseSubmitFormResponse(rsp *http.Response) (*SubmitFormResponse, error) {
 		response.JSON500 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
-		var dest ServiceUnavailable
+		var dest EmbedUnavailable
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
@@ -7904,26 +7875,12 @@ func ParseSubmitFormResponse(rsp *http.Response) (*SubmitFormResponse, error) {
 		response.Headers404 = &headers
 	case rsp.StatusCode == 413:
 		var headers SubmitFormResponse413Headers
-		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
-			var value int32
-			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RateLimitLimit = &value
-		}
-		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
-			var value int32
-			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
-				return nil, err
-			}
-			headers.RateLimitRemaining = &value
-		}
-		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
-			var value int32
-			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
-				return nil, err
-			}
-			headers.RateLimitReset = &value
+			headers.AccessControlAllowOrigin = value
 		}
 		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
 			var value RequestID
@@ -7935,26 +7892,12 @@ func ParseSubmitFormResponse(rsp *http.Response) (*SubmitFormResponse, error) {
 		response.Headers413 = &headers
 	case rsp.StatusCode == 415:
 		var headers SubmitFormResponse415Headers
-		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
-			var value int32
-			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RateLimitLimit = &value
-		}
-		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
-			var value int32
-			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
-				return nil, err
-			}
-			headers.RateLimitRemaining = &value
-		}
-		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
-			var value int32
-			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
-				return nil, err
-			}
-			headers.RateLimitReset = &value
+			headers.AccessControlAllowOrigin = value
 		}
 		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
 			var value RequestID
@@ -8007,26 +7950,12 @@ func ParseSubmitFormResponse(rsp *http.Response) (*SubmitFormResponse, error) {
 		response.Headers500 = &headers
 	case rsp.StatusCode == 503:
 		var headers SubmitFormResponse503Headers
-		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
-			var value int32
-			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RateLimitLimit = &value
-		}
-		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
-			var value int32
-			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
-				return nil, err
-			}
-			headers.RateLimitRemaining = &value
-		}
-		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
-			var value int32
-			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
-				return nil, err
-			}
-			headers.RateLimitReset = &value
+			headers.AccessControlAllowOrigin = value
 		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int32
@@ -8916,7 +8845,7 @@ func ParseGetMeetingFormResponse(rsp *http.Response) (*GetMeetingFormResponse, e
 		response.JSON500 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
-		var dest ServiceUnavailable
+		var dest EmbedUnavailable
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
@@ -9019,26 +8948,12 @@ func ParseGetMeetingFormResponse(rsp *http.Response) (*GetMeetingFormResponse, e
 		response.Headers500 = &headers
 	case rsp.StatusCode == 503:
 		var headers GetMeetingFormResponse503Headers
-		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
-			var value int32
-			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RateLimitLimit = &value
-		}
-		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
-			var value int32
-			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
-				return nil, err
-			}
-			headers.RateLimitRemaining = &value
-		}
-		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
-			var value int32
-			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
-				return nil, err
-			}
-			headers.RateLimitReset = &value
+			headers.AccessControlAllowOrigin = value
 		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int32
@@ -9110,14 +9025,14 @@ func ParseBookMeetingResponse(rsp *http.Response) (*BookMeetingResponse, error) 
 		response.JSON409 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
-		var dest BodyTooLarge
+		var dest EmbedBodyTooLarge
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
 		response.JSON413 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 415:
-		var dest UnsupportedMediaType
+		var dest EmbedUnsupportedMediaType
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
@@ -9138,7 +9053,7 @@ func ParseBookMeetingResponse(rsp *http.Response) (*BookMeetingResponse, error) 
 		response.JSON500 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
-		var dest ServiceUnavailable
+		var dest EmbedUnavailable
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
@@ -9234,26 +9149,12 @@ func ParseBookMeetingResponse(rsp *http.Response) (*BookMeetingResponse, error) 
 		response.Headers409 = &headers
 	case rsp.StatusCode == 413:
 		var headers BookMeetingResponse413Headers
-		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
-			var value int32
-			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RateLimitLimit = &value
-		}
-		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
-			var value int32
-			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
-				return nil, err
-			}
-			headers.RateLimitRemaining = &value
-		}
-		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
-			var value int32
-			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
-				return nil, err
-			}
-			headers.RateLimitReset = &value
+			headers.AccessControlAllowOrigin = value
 		}
 		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
 			var value RequestID
@@ -9265,26 +9166,12 @@ func ParseBookMeetingResponse(rsp *http.Response) (*BookMeetingResponse, error) 
 		response.Headers413 = &headers
 	case rsp.StatusCode == 415:
 		var headers BookMeetingResponse415Headers
-		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
-			var value int32
-			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RateLimitLimit = &value
-		}
-		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
-			var value int32
-			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
-				return nil, err
-			}
-			headers.RateLimitRemaining = &value
-		}
-		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
-			var value int32
-			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
-				return nil, err
-			}
-			headers.RateLimitReset = &value
+			headers.AccessControlAllowOrigin = value
 		}
 		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
 			var value RequestID
@@ -9337,26 +9224,12 @@ func ParseBookMeetingResponse(rsp *http.Response) (*BookMeetingResponse, error) 
 		response.Headers500 = &headers
 	case rsp.StatusCode == 503:
 		var headers BookMeetingResponse503Headers
-		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
-			var value int32
-			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RateLimitLimit = &value
-		}
-		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
-			var value int32
-			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
-				return nil, err
-			}
-			headers.RateLimitRemaining = &value
-		}
-		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
-			var value int32
-			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
-				return nil, err
-			}
-			headers.RateLimitReset = &value
+			headers.AccessControlAllowOrigin = value
 		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int32
@@ -9435,7 +9308,7 @@ func ParseListMeetingSlotsResponse(rsp *http.Response) (*ListMeetingSlotsRespons
 		response.JSON500 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
-		var dest ServiceUnavailable
+		var dest EmbedUnavailable
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
@@ -9555,26 +9428,12 @@ func ParseListMeetingSlotsResponse(rsp *http.Response) (*ListMeetingSlotsRespons
 		response.Headers500 = &headers
 	case rsp.StatusCode == 503:
 		var headers ListMeetingSlotsResponse503Headers
-		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
-			var value int32
-			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RateLimitLimit = &value
-		}
-		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
-			var value int32
-			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
-				return nil, err
-			}
-			headers.RateLimitRemaining = &value
-		}
-		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
-			var value int32
-			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
-				return nil, err
-			}
-			headers.RateLimitReset = &value
+			headers.AccessControlAllowOrigin = value
 		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int32
@@ -10124,14 +9983,14 @@ func ParseIdentifyVisitorResponse(rsp *http.Response) (*IdentifyVisitorResponse,
 		response.JSON404 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
-		var dest BodyTooLarge
+		var dest EmbedBodyTooLarge
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
 		response.JSON413 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 415:
-		var dest UnsupportedMediaType
+		var dest EmbedUnsupportedMediaType
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
@@ -10152,7 +10011,7 @@ func ParseIdentifyVisitorResponse(rsp *http.Response) (*IdentifyVisitorResponse,
 		response.JSON500 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
-		var dest ServiceUnavailable
+		var dest EmbedUnavailable
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
@@ -10231,26 +10090,12 @@ func ParseIdentifyVisitorResponse(rsp *http.Response) (*IdentifyVisitorResponse,
 		response.Headers404 = &headers
 	case rsp.StatusCode == 413:
 		var headers IdentifyVisitorResponse413Headers
-		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
-			var value int32
-			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RateLimitLimit = &value
-		}
-		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
-			var value int32
-			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
-				return nil, err
-			}
-			headers.RateLimitRemaining = &value
-		}
-		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
-			var value int32
-			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
-				return nil, err
-			}
-			headers.RateLimitReset = &value
+			headers.AccessControlAllowOrigin = value
 		}
 		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
 			var value RequestID
@@ -10262,26 +10107,12 @@ func ParseIdentifyVisitorResponse(rsp *http.Response) (*IdentifyVisitorResponse,
 		response.Headers413 = &headers
 	case rsp.StatusCode == 415:
 		var headers IdentifyVisitorResponse415Headers
-		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
-			var value int32
-			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RateLimitLimit = &value
-		}
-		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
-			var value int32
-			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
-				return nil, err
-			}
-			headers.RateLimitRemaining = &value
-		}
-		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
-			var value int32
-			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
-				return nil, err
-			}
-			headers.RateLimitReset = &value
+			headers.AccessControlAllowOrigin = value
 		}
 		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
 			var value RequestID
@@ -10334,26 +10165,12 @@ func ParseIdentifyVisitorResponse(rsp *http.Response) (*IdentifyVisitorResponse,
 		response.Headers500 = &headers
 	case rsp.StatusCode == 503:
 		var headers IdentifyVisitorResponse503Headers
-		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
-			var value int32
-			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
+		if values := rsp.Header.Values("Access-Control-Allow-Origin"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Access-Control-Allow-Origin", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RateLimitLimit = &value
-		}
-		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
-			var value int32
-			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
-				return nil, err
-			}
-			headers.RateLimitRemaining = &value
-		}
-		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
-			var value int32
-			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int32"}); err != nil {
-				return nil, err
-			}
-			headers.RateLimitReset = &value
+			headers.AccessControlAllowOrigin = value
 		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int32

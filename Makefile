@@ -9,7 +9,7 @@ LINT := go tool -modfile=scripts/lint/go.mod golangci-lint
 
 .PHONY: help
 help: ## Show this list
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## Build bin/inlet
@@ -20,7 +20,7 @@ run: build ## Serve a demo workspace on a private PostgreSQL and print a key and
 	@scripts/run.sh
 
 .PHONY: test
-test: tools verify lint build ## Everything CI runs: generated files, lint, clients, and all tests with the race detector
+test: tools verify lint document contract ## Everything CI runs: generated files, lint, the document, fuzzing, clients, and all tests
 	@echo "==> clients that generators make of the document, against the server"
 	@scripts/clients/run.sh oapi-codegen openapi-python-client openapi-typescript
 	@echo "==> tests, with the race detector, on a real PostgreSQL"
@@ -31,6 +31,19 @@ test: tools verify lint build ## Everything CI runs: generated files, lint, clie
 lint: ## Check style and common mistakes
 	@echo "==> lint"
 	$(LINT) run ./...
+
+.PHONY: document
+document: tools ## Hold the document to linters and to the version published last
+	@scripts/document.sh
+
+.PHONY: contract
+contract: tools build ## Fuzz the running server: the same requests every time, for half a minute
+	@echo "==> contract fuzzing"
+	@scripts/contract.sh
+
+.PHONY: contract-long
+contract-long: tools build ## Fuzz it for hours, with other requests each time; SEED and EXAMPLES choose
+	@scripts/contract.sh long
 
 .PHONY: generate
 generate: ## Write gen/ from the document and the golden files from the code
@@ -54,5 +67,5 @@ bench: build ## Measure the running server against what the same PostgreSQL can 
 	go run ./scripts/bench
 
 .PHONY: tools
-tools: ## Install what building and testing need beyond Go: a C compiler and PostgreSQL
+tools: ## Install what building and testing need beyond Go
 	@scripts/tools.sh

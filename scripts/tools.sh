@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Sees to what the tests need beyond Go: a C compiler for the race detector,
-# PostgreSQL's own programs, and Chromium for what stands in pages. Installs what
-# is missing with the machine's package manager, and says so.
+# PostgreSQL's own programs, Chromium for what stands in pages, Python for
+# Schemathesis, and npm for the linters of the document. Installs what is missing
+# with the machine's package manager, and says so.
 set -euo pipefail
 
 missing=()
@@ -16,6 +17,8 @@ if [ -z "${INLET_CHROME:-}" ] &&
 	! compgen -G '/Applications/Chromium.app' >/dev/null && ! compgen -G '/Applications/Google Chrome.app' >/dev/null; then
 	missing+=(chromium)
 fi
+python3 -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || missing+=(python3)
+command -v npm >/dev/null || missing+=(npm)
 [ ${#missing[@]} -eq 0 ] && exit 0
 
 sudo=()
@@ -23,20 +26,20 @@ sudo=()
 install() {
 	local packages=("$1")
 	if command -v apt-get >/dev/null; then
-		case $1 in compiler) packages=(gcc libc6-dev) ;; esac
+		case $1 in compiler) packages=(gcc libc6-dev) ;; python3) packages=(python3 python3-venv) ;; esac
 		"${sudo[@]}" apt-get update -qq &&
 			DEBIAN_FRONTEND=noninteractive "${sudo[@]}" apt-get install -y -qq "${packages[@]}"
 	elif command -v dnf >/dev/null; then
 		case $1 in compiler) packages=(gcc glibc-devel) ;; postgresql) packages=(postgresql-server) ;; esac
 		"${sudo[@]}" dnf install -y -q "${packages[@]}"
 	elif command -v apk >/dev/null; then
-		case $1 in compiler) packages=(gcc musl-dev) ;; postgresql) packages=(postgresql16) ;; esac
+		case $1 in compiler) packages=(gcc musl-dev) ;; postgresql) packages=(postgresql16) ;; python3) packages=(python3 py3-pip) ;; esac
 		"${sudo[@]}" apk add -q "${packages[@]}"
 	elif command -v brew >/dev/null; then
-		case $1 in compiler) packages=(gcc) ;; postgresql) packages=(postgresql@16) ;; chromium) packages=(--cask chromium) ;; esac
+		case $1 in compiler) packages=(gcc) ;; postgresql) packages=(postgresql@16) ;; chromium) packages=(--cask chromium) ;; npm) packages=(node) ;; esac
 		brew install -q "${packages[@]}"
 	else
-		echo "no known package manager found: install a C compiler, PostgreSQL 14 or newer and Chromium by hand" >&2
+		echo "no known package manager found: install a C compiler, PostgreSQL 14 or newer, Python 3.11 or newer with venv, npm and Chromium by hand" >&2
 		return 1
 	fi
 }

@@ -63,6 +63,10 @@ key() { # workspace scopes
 	bin/inlet key create --workspace "$1" --name "$2" --owner "ada@$1.example" --scopes "$2" --requests-per-minute 600 2>/dev/null
 }
 
+last() { # the last line of a log, without the colours that Maven writes anyhow
+	tail -n 1 "$1" | sed $'s/\x1b\\[[0-9;]*m//g'
+}
+
 passed=0 failed=0 skipped=0
 for client in "${clients[@]}"; do
 	export SOURCE=$repository/scripts/clients/$client
@@ -87,11 +91,11 @@ for client in "${clients[@]}"; do
 	case $code in
 	0)
 		passed=$((passed + 1))
-		echo "ok       $client (${SECONDS}s): $(tail -n 1 "$log")"
+		echo "ok       $client (${SECONDS}s): $(last "$log")"
 		;;
 	77)
 		skipped=$((skipped + 1))
-		echo "not here $client: $(tail -n 1 "$log")"
+		echo "not here $client: $(last "$log")"
 		;;
 	*)
 		failed=$((failed + 1))

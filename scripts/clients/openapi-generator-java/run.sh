@@ -6,7 +6,7 @@ set -euo pipefail
 command -v javac >/dev/null && command -v mvn >/dev/null || { echo "it needs a JDK, 17 or newer, and Maven"; exit 77; }
 version=7.25.0
 generator=$PWD/openapi-generator-cli-$version.jar
-[ -f "$generator" ] || mvn -q -B -Dstyle.color=never dependency:copy "-Dartifact=org.openapitools:openapi-generator-cli:$version" -DoutputDirectory="$PWD" ||
+[ -f "$generator" ] || mvn -q -B dependency:copy "-Dartifact=org.openapitools:openapi-generator-cli:$version" -DoutputDirectory="$PWD" ||
 	{ echo "Maven cannot install it"; exit "$CANNOT_INSTALL"; }
 rm -rf inlet out
 # New values and fields of a later server must stop nobody.
@@ -14,7 +14,7 @@ java -jar "$generator" generate -i "$DOCUMENT" -g java --library okhttp-gson -o 
 	--additional-properties=invokerPackage=inlet,apiPackage=inlet.api,modelPackage=inlet.model,enumUnknownDefaultCase=true,disallowAdditionalPropertiesIfNotPresent=false,useJakartaEe=true,hideGenerationTimestamp=true \
 	--global-property=apiTests=false,modelTests=false,apiDocs=false,modelDocs=false > generate.log 2>&1 || { cat generate.log; exit 1; }
 if ! cmp -s inlet/pom.xml pom.xml; then
-	mvn -q -B -Dstyle.color=never -f inlet/pom.xml dependency:build-classpath -Dmdep.outputFile="$PWD/classpath"
+	mvn -q -B -f inlet/pom.xml dependency:build-classpath -Dmdep.outputFile="$PWD/classpath"
 	cp inlet/pom.xml pom.xml
 fi
 find inlet/src/main/java -name '*.java' > sources

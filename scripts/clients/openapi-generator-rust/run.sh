@@ -4,7 +4,7 @@ set -euo pipefail
 command -v cargo >/dev/null && command -v java >/dev/null && command -v mvn >/dev/null || { echo "it needs cargo, and a JDK with Maven for the generator"; exit 77; }
 version=7.25.0
 generator=$PWD/openapi-generator-cli-$version.jar
-[ -f "$generator" ] || mvn -q -B -Dstyle.color=never dependency:copy "-Dartifact=org.openapitools:openapi-generator-cli:$version" -DoutputDirectory="$PWD" ||
+[ -f "$generator" ] || mvn -q -B dependency:copy "-Dartifact=org.openapitools:openapi-generator-cli:$version" -DoutputDirectory="$PWD" ||
 	{ echo "Maven cannot install it"; exit "$CANNOT_INSTALL"; }
 rm -rf new
 java -jar "$generator" generate -i "$DOCUMENT" -g rust -o new \

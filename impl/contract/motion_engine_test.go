@@ -33,13 +33,12 @@ func (w seeded) reasons(t testing.TB, address, motion string) string {
 func TestTheEngineOfMotions(t *testing.T) {
 	t.Run("decides within two seconds whatever triggers it", func(t *testing.T) {
 		_, address := dbtest.Private(t)
+		broken, stuckElsewhere := seedOn(t, address, "broken", crowded(1)), seedOn(t, address, "stuck", crowded(1))
 		w := seedOn(t, address, "prompt", crowded(5))
-		stuckElsewhere := seedOn(t, address, "stuck", crowded(1))
 		s := start(t, address)
 		defer s.stop()
 		// Another workspace whose decisions fail or are held up is no reason.
 		defer dbtest.Hold(t, address, `select pg_advisory_xact_lock(30, hashint8($1))`, stuckElsewhere.ID)()
-		broken := seedOn(t, address, "broken", crowded(1))
 		dbtest.Exec(t, address, `update motions set entry = entry || '{"reentry_days": "x"}' where workspace_id = $1`, broken.ID)
 		for _, other := range []seeded{stuckElsewhere, broken} {
 			other.triggers(s, "plain", "c0", "k")

@@ -397,7 +397,9 @@ func TestWebhooks(t *testing.T) {
 		r := receive(t)
 		s := start(t, address, r.env...)
 		defer func() { s.stop() }()
-		w := seedOn(t, address, "dying", hooked(4, r.URL+"/late", r.URL+"/forgotten", r.URL+"/cut"))
+		w := seedOn(t, address, "dying", hooked(4, r.URL+"/late", r.URL+"/forgotten", r.URL+"/cut")+fmt.Sprintf(`
+      - {ref: slow, name: Slow, entry: {api_call: true}, steps: [{kind: send_webhook, url: %q}, {kind: add_note, text: "told"}, {kind: wait, days: 1}]}
+`, r.URL+"/slow"))
 		twice := func(path, company string) {
 			t.Helper()
 			motion := map[string]string{"/late": "hook0", "/forgotten": "hook1", "/cut": "hook2"}[path]
@@ -462,5 +464,30 @@ func TestWebhooks(t *testing.T) {
 		}
 		s = start(t, address, r.env...)
 		twice("/cut", "c2")
+
+		// An answer that comes after its time, when another attempt has succeeded,
+		// takes the company nowhere.
+		first, second := make(chan bool), make(chan bool)
+		r.on("/slow", func(attempt int, _ http.ResponseWriter, _ *http.Request) {
+			if attempt == 1 {
+				close(first)
+				<-second
+			}
+		})
+		w.starts(t, s, "slow", "c3")
+		<-first
+		hasten(t, address, w.ID)
+		waiting := sent{Status: "active", Step: 3, Notes: 1}
+		is := func() sent {
+			n := w.sent(t, address, "slow", "c3")
+			n.Wait = 0
+			return n
+		}
+		eventually(t, "the second attempt", waiting, is)
+		close(second)
+		time.Sleep(1200 * time.Millisecond)
+		if n := is(); n != waiting {
+			t.Errorf("an answer that came late made it %+v", n)
+		}
 	})
 }

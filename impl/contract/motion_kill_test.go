@@ -75,7 +75,7 @@ func sideBySide(t *testing.T) (beside func(name string, test func(*testing.T)), 
 // eventually waits until something is as it should be.
 func eventually[T comparable](t testing.TB, what string, want T, is func() T) {
 	t.Helper()
-	within := time.Now().Add(15 * time.Second)
+	within := time.Now().Add(30 * time.Second)
 	for {
 		got := is()
 		if got == want {
@@ -189,15 +189,13 @@ func (w seeded) triggers(s *server, motion, company, key string) (status int) {
 		w.key("all"), "Idempotency-Key: "+key)
 }
 
-func TestWhereverAWorkerDiesNothingIsLostAndNothingIsDoneTwice(t *testing.T) {
+func deadWorkers(beside func(string, func(*testing.T))) {
 	// The server dies everywhere; its backend, which takes the transaction with it
 	// and leaves the server there, in every fourth place. Each group has a database
 	// of its own, for what is held in one would hold up the others.
 	const groups = 4
-	beside, wait := sideBySide(t)
-	defer wait()
 	for group := range groups {
-		beside(fmt.Sprint(group), func(t *testing.T) {
+		beside(fmt.Sprint("lose nothing and double nothing where a worker dies, ", group), func(t *testing.T) {
 			var die []death
 			var victims []string
 			for i, d := range deaths {
@@ -290,7 +288,7 @@ func dieAll(t *testing.T, die []death, victims []string) {
 	}
 }
 
-func TestTheDeathOfTheDatabaseLosesNoDecisionAndNoStepAndDoublesNone(t *testing.T) {
+func deadDatabase(t *testing.T) {
 	dir, e := ownDatabase(t)
 	s := start(t, e.URL())
 	defer func() { s.stop() }()

@@ -6,6 +6,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -44,7 +45,9 @@ type delivery struct {
 func receive(t *testing.T) *receiver {
 	t.Helper()
 	r := &receiver{got: map[string][]delivery{}, ways: map[string]func(int, http.ResponseWriter, *http.Request){}}
-	r.Server = httptest.NewTLSServer(r)
+	r.Server = httptest.NewUnstartedServer(r)
+	r.Config.ErrorLog = log.New(io.Discard, "", 0) // of those that do not trust it
+	r.StartTLS()
 	t.Cleanup(func() { r.CloseClientConnections(); r.Close() })
 	file := filepath.Join(t.TempDir(), "ca.pem")
 	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: r.Certificate().Raw})
@@ -130,10 +133,8 @@ func (w seeded) starts(t testing.TB, s *server, motion, company string) {
 	}
 }
 
-func TestWebhooks(t *testing.T) {
-	beside, wait := sideBySide(t)
-	defer wait()
-	beside("are signed, tried again with one id, and follow no redirect", func(t *testing.T) {
+func webhooks(beside func(string, func(*testing.T))) {
+	beside("webhooks are signed, tried again with one id, and follow no redirect", func(t *testing.T) {
 		_, address := dbtest.Private(t)
 		r := receive(t)
 		s := start(t, address, r.env...)
@@ -165,7 +166,7 @@ func TestWebhooks(t *testing.T) {
 				return strings.Contains(w.sent(t, address, "hook0", "c0").Problem, problem)
 			})
 			n := w.sent(t, address, "hook0", "c0")
-			if n.Status != "active" || n.Attempts != i+1 || n.Step != 0 || n.Notes != 0 || n.Wait > waits[i].Seconds() || n.Wait < waits[i].Seconds()-3 {
+			if n.Status != "active" || n.Attempts != i+1 || n.Step != 0 || n.Notes != 0 || n.Wait > waits[i].Seconds() || n.Wait < waits[i].Seconds()-4.5 {
 				t.Errorf("after attempt %d it is %+v", i+1, n)
 			}
 			hasten(t, address, w.ID)
@@ -222,7 +223,7 @@ func TestWebhooks(t *testing.T) {
 		}
 	})
 
-	beside("fail at once where the receiver is gone, and after the last attempt, and show why", func(t *testing.T) {
+	beside("webhooks fail at once where the receiver is gone, and after the last attempt, and show why", func(t *testing.T) {
 		_, address := dbtest.Private(t)
 		r := receive(t)
 		s := start(t, address, r.env...)
@@ -238,7 +239,7 @@ func TestWebhooks(t *testing.T) {
 			eventually(t, "attempts", i, func() int { return len(r.deliveries("/broken")) })
 			eventually(t, "the outcome of an attempt", true, func() bool { return w.sent(t, address, "hook1", "c0").Problem != "" })
 			n := w.sent(t, address, "hook1", "c0")
-			if i < 8 && (n.Status != "active" || n.Wait > waits[i-1] || n.Wait < waits[i-1]-3) || i == 8 && n.Status != "failed" {
+			if i < 8 && (n.Status != "active" || n.Wait > waits[i-1] || n.Wait < waits[i-1]-4.5) || i == 8 && n.Status != "failed" {
 				t.Fatalf("after attempt %d it is %+v", i, n)
 			}
 			dbtest.Exec(t, address, `update enrollments set due_at = inlet_now(), problem = null where workspace_id = $1 and status = 'active'`, w.ID)
@@ -264,7 +265,7 @@ func TestWebhooks(t *testing.T) {
 		}
 	})
 
-	beside("never reach private networks but those that are allowed", func(t *testing.T) {
+	beside("webhooks never reach private networks but those that are allowed", func(t *testing.T) {
 		var dialed atomic.Int32
 		trap := func(address string) string {
 			l, err := net.Listen("tcp", address)
@@ -337,7 +338,7 @@ func TestWebhooks(t *testing.T) {
 		}
 	})
 
-	beside("to slow receivers hold up nobody else", func(t *testing.T) {
+	beside("webhooks to slow receivers hold up nobody else", func(t *testing.T) {
 		const slow = 300 // more than there is room for
 		_, address := dbtest.Private(t)
 		r := receive(t)
@@ -362,7 +363,7 @@ func TestWebhooks(t *testing.T) {
 			quick.starts(t, s, "steps", fmt.Sprint("c", 3+i))
 			quick.told(t, address, "hook0", fmt.Sprint("c", i))
 			eventually(t, "steps without a webhook", halfWay, func() string { return quick.effects(t, address, fmt.Sprint("c", 3+i)) })
-			if took := time.Since(began); took > 5*time.Second {
+			if took := time.Since(began); took > 10*time.Second {
 				t.Errorf("a webhook to another receiver took %v", took)
 			}
 		}
@@ -374,10 +375,10 @@ func TestWebhooks(t *testing.T) {
 		for {
 			up := dbtest.Query[int](t, address, `select count(*) from enrollments where workspace_id = $1 and problem like '%no answer%'`, w.ID)
 			waited := time.Since(since)
-			if up > 0 && waited < 12*time.Second || up == 0 && waited > 20*time.Second {
+			if up > 0 && waited < 12*time.Second || up == 0 && waited > 30*time.Second {
 				t.Errorf("%d attempts are given up after %v", up, waited)
 			}
-			if up > 0 || waited > 20*time.Second {
+			if up > 0 || waited > 30*time.Second {
 				break
 			}
 			time.Sleep(100 * time.Millisecond)
@@ -392,7 +393,7 @@ func TestWebhooks(t *testing.T) {
 		}
 	})
 
-	beside("are sent again with their id where the server dies, and what follows is done once", func(t *testing.T) {
+	beside("webhooks are sent again with their id where the server dies, and what follows is done once", func(t *testing.T) {
 		_, address := dbtest.Private(t)
 		r := receive(t)
 		s := start(t, address, r.env...)

@@ -29,10 +29,12 @@ type Due struct {
 	Enrollment int64 `db:"enrollment_id"`
 }
 
-// Across workspaces: the job takes what is due first, whosesoever it is.
+// Across workspaces: the job takes what is due first, whosesoever it is. The time
+// is taken once: compared with each row's, it would not end the walk of the index,
+// which is then read whole while nothing is due.
 const dueEnrollments = `
 	select workspace_id, enrollment_id from enrollments
-	where status = 'active' and due_at <= inlet_now()
+	where status = 'active' and due_at <= (select inlet_now())
 		and not (($2 or workspace_id = any($3)) and steps -> step ->> 'kind' = 'send_webhook')
 	order by due_at limit $1`
 

@@ -35,7 +35,7 @@ func (s *Scope) TokenIdentified(ctx context.Context, site int64, jti string) err
 	return err
 }
 
-const dropExpiredTokens = `delete from identify_tokens where expires_at < inlet_now() - interval '1 hour'`
+const dropExpiredTokens = `delete from identify_tokens where expires_at < (select inlet_now()) - interval '1 hour'`
 
 // DropExpiredTokens forgets the tokens that would be refused anyway.
 func (d *DB) DropExpiredTokens(ctx context.Context) error { return d.exec(ctx, dropExpiredTokens) }

@@ -209,7 +209,7 @@ func (d *DB) DecideEntries(ctx context.Context, workspace int64, most int) (int,
 }
 
 const dropDecidedEntries = `
-	delete from motion_entries where idempotency_key is null and decided_at < inlet_now() - interval '30 days'`
+	delete from motion_entries where idempotency_key is null and decided_at < (select inlet_now()) - interval '30 days'`
 
 // DropDecidedEntries forgets decisions that nobody can ask for by a key, after
 // 30 days.

@@ -489,7 +489,7 @@ CREATE UNIQUE INDEX email_links_pkey ON public.email_links USING btree (workspac
 CREATE UNIQUE INDEX email_links_token_hash_key ON public.email_links USING btree (token_hash);
 CREATE UNIQUE INDEX enrollments_active ON public.enrollments USING btree (workspace_id, motion_id, company_id) WHERE (status = 'active'::text);
 CREATE INDEX enrollments_company ON public.enrollments USING btree (workspace_id, company_id, motion_id, entered_at DESC);
-CREATE INDEX enrollments_due ON public.enrollments USING btree (due_at) WHERE (status = 'active'::text);
+CREATE INDEX enrollments_due ON public.enrollments USING btree (due_at) WHERE (due_at IS NOT NULL);
 CREATE INDEX enrollments_entered ON public.enrollments USING btree (workspace_id, motion_id, entered_at);
 CREATE UNIQUE INDEX enrollments_pkey ON public.enrollments USING btree (workspace_id, enrollment_id);
 CREATE UNIQUE INDEX event_counts_pkey ON public.event_counts USING btree (workspace_id, ts);

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/inletdev/inlet/db"
@@ -16,6 +17,7 @@ import (
 
 const (
 	dueBatch  = 200         // enrollments that are looked for at a time
+	atATime   = 4           // of them: while one waits for its commit, others go on
 	lookAgain = time.Minute // while a motion is paused or the agents are off
 	// lease is how long an attempt at a webhook has to itself: if its process dies,
 	// another one is made after it.
@@ -59,19 +61,42 @@ func (e *Engine) Run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		taken := 0
-		for _, n := range due {
-			switch err := e.advance(ctx, n); {
-			case err == nil:
-				taken++
-			case away(err), ctx.Err() != nil:
-				return err
-			}
-		}
-		if len(due) < dueBatch || taken == 0 {
-			return nil
+		taken, err := e.advanceAll(ctx, due)
+		if err != nil || len(due) < dueBatch || taken == 0 {
+			return err
 		}
 	}
+}
+
+// advanceAll advances enrollments, some at a time, and gives how many it did. An
+// error says that the database is away or the server is ending.
+func (e *Engine) advanceAll(ctx context.Context, due []db.Due) (int, error) {
+	var (
+		workers     sync.WaitGroup
+		next, taken atomic.Int64
+		stopped     atomic.Pointer[error]
+	)
+	for range min(atATime, len(due)) {
+		workers.Go(func() {
+			for stopped.Load() == nil {
+				i := int(next.Add(1)) - 1
+				if i >= len(due) {
+					return
+				}
+				switch err := e.advance(ctx, due[i]); {
+				case err == nil:
+					taken.Add(1)
+				case away(err), ctx.Err() != nil:
+					stopped.Store(&err)
+				}
+			}
+		})
+	}
+	workers.Wait()
+	if err := stopped.Load(); err != nil {
+		return 0, *err
+	}
+	return int(taken.Load()), nil
 }
 
 // advance takes the steps of one enrollment up to its next wait, webhook or end,

@@ -83,6 +83,20 @@ func figures() []figure {
 		figure{name: many + ", processor of server and PostgreSQL a lead", clients: leadClients, of: "leads many", unit: " µs", value: cost,
 			to: "leads few", toName: few, ratio: over(cost), target: 1.5, atMost: true},
 	)
+	alone := fmt.Sprintf("motion starts, %d a second", startRate)
+	worked := alone + ", while " + thousands(queuedEntries) + " entries are decided"
+	all = append(all,
+		figure{name: "decisions, " + thousands(queuedEntries) + " entries queued", of: "decisions one", unit: "/s", value: rate},
+		figure{name: fmt.Sprintf("decisions, spread over %d workspaces", entryWorkspaces), of: "decisions many", unit: "/s", value: rate,
+			to: "decisions one", toName: "in one", ratio: over(rate)},
+		figure{name: "memory of the server meanwhile", of: "decisions one", unit: " MB", value: memory, target: 200, atMost: true},
+		figure{name: alone + ", p50", clients: startClients, of: "starts alone", unit: " ms", value: p50},
+		figure{name: worked + ", p50", clients: startClients, of: "starts meanwhile", unit: " ms", value: p50,
+			to: "starts alone", toName: "alone", ratio: over(p50), target: 1.5, atMost: true},
+		figure{name: worked + ", p99", clients: startClients, of: "starts meanwhile", unit: " ms", value: p99,
+			to: "starts alone", toName: "alone", ratio: over(p99)},
+		figure{name: "steps, " + thousands(dueSteps) + " due", of: "steps", unit: "/s", value: rate},
+	)
 	large := "of " + millions(*stored*3/10)
 	full := []figure{
 		{name: "single events, " + millions(*stored/10) + " stored", clients: 256, of: "stored tenth", unit: "/s", value: rate},

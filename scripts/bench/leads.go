@@ -127,8 +127,7 @@ const added = -1
 // A leadState is what a client knows of the leads it sends.
 type leadState struct {
 	due    leadAnswer
-	header []byte // of the request: its idempotency key, if it has one
-	repeat bool   // the request repeats the last one that had a key
+	repeat bool // the request repeats the last one that had a key
 	keyed  struct {
 		body, header []byte
 		lead         int64 // zero: there was none
@@ -141,7 +140,7 @@ type leadState struct {
 func (c *client) lead() {
 	l := &c.leads
 	if l.repeat = l.keyed.lead != 0 && c.random.IntN(50) == 0; l.repeat {
-		c.body, l.header = append(c.body, l.keyed.body...), append(l.header[:0], l.keyed.header...)
+		c.body, c.header = append(c.body, l.keyed.body...), append(c.header[:0], l.keyed.header...)
 		return
 	}
 	c.events++
@@ -197,8 +196,8 @@ func (c *client) lead() {
 		}
 	}
 	c.body = append(c.body, '}')
-	if l.header = l.header[:0]; c.random.IntN(3) == 0 {
-		l.header = fmt.Appendf(l.header, "\r\nIdempotency-Key: %s", stranger)
+	if c.header = c.header[:0]; c.random.IntN(3) == 0 {
+		c.header = fmt.Appendf(c.header, "\r\nIdempotency-Key: %s", stranger)
 	}
 }
 
@@ -219,8 +218,8 @@ func (c *client) checkLead() error {
 	if stored := c.tenants[0].people; err != nil || !l.fits(got, stored) {
 		return fmt.Errorf("%s\nwhere %s and %+v was due for %s", c.answer, wanted, l.due, c.body)
 	}
-	if len(l.header) > 0 {
-		l.keyed.body, l.keyed.header = append(l.keyed.body[:0], c.body...), append(l.keyed.header[:0], l.header...)
+	if len(c.header) > 0 {
+		l.keyed.body, l.keyed.header = append(l.keyed.body[:0], c.body...), append(l.keyed.header[:0], c.header...)
 		l.keyed.lead = got.LeadID
 	}
 	return nil

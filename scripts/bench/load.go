@@ -50,10 +50,12 @@ type client struct {
 	kept    int      // of those, the ones that no rule refuses
 	random  *rand.Rand
 	request []byte
+	header  []byte // of the request: its idempotency key, if it has one
 	body    []byte
 	sent    []int // numbers of the events of the request
 	refused bool  // what a rule is to say of a single event
 	leads   leadState
+	starts  startState
 	answer  []byte
 	since   time.Time // when the request that is under way began, or should have
 }
@@ -247,6 +249,8 @@ func (c *client) send() error {
 	switch {
 	case c.traffic.path == lead.path:
 		c.lead()
+	case c.traffic.path == start.path:
+		c.start()
 	case c.traffic.events == 1:
 		var n int
 		n, c.refused = c.next()
@@ -263,7 +267,7 @@ func (c *client) send() error {
 	}
 	c.request = append(c.request[:0], c.heads[to]...)
 	c.request = strconv.AppendInt(c.request, int64(len(c.body)), 10)
-	c.request = append(c.request, c.leads.header...)
+	c.request = append(c.request, c.header...)
 	c.request = append(append(c.request, "\r\n\r\n"...), c.body...)
 	return c.write(c.request)
 }
@@ -352,6 +356,9 @@ func (c *client) content() ([]byte, error) {
 func (c *client) check() error {
 	if c.traffic.path == lead.path {
 		return c.checkLead()
+	}
+	if c.traffic.path == start.path {
+		return c.checkStart()
 	}
 	wanted := "202"
 	if c.refused {

@@ -217,7 +217,7 @@ func TestLeadsAreOfEveryKindAndTheirAnswersChecked(t *testing.T) {
 		if err := json.Unmarshal(c.body, &sent); err != nil {
 			t.Fatal(err)
 		}
-		if len(c.leads.header) > 0 {
+		if len(c.header) > 0 {
 			seen["idempotency key"]++
 		}
 		if c.leads.repeat {
@@ -268,10 +268,41 @@ func TestLeadsAreOfEveryKindAndTheirAnswersChecked(t *testing.T) {
 	}
 }
 
+func TestAnswersToStartsAreChecked(t *testing.T) {
+	c := &client{traffic: start, prefix: "x-1-", random: rand.New(rand.NewPCG(1, 7))}
+	answer := func(status, state string, motion, company int64) error {
+		body := fmt.Sprintf(`{"status":%q,"motionId":%d,"companyId":%d}`, state, motion, company)
+		c.answer = fmt.Appendf(nil, "HTTP/1.1 %s -\r\nContent-Length: %d\r\n\r\n%s", status, len(body), body)
+		return c.checkStart()
+	}
+	repeats := 0
+	for range 1000 {
+		c.body = c.body[:0]
+		c.start()
+		company := c.starts.company
+		if err := answer("202", "queued", 2, company); err != nil {
+			t.Fatal(err)
+		}
+		if err := answer("200", "decided", 2, company); (err == nil) != c.starts.repeat {
+			t.Fatalf("decided, where a repeat is %t: %v", c.starts.repeat, err)
+		}
+		if answer("202", "queued", 1, company) == nil || answer("202", "queued", 2, company+1) == nil ||
+			answer("500", "queued", 2, company) == nil || answer("202", "decided", 2, company) == nil {
+			t.Fatal("a wrong answer passes")
+		}
+		if c.starts.repeat {
+			repeats++
+		}
+	}
+	if repeats == 0 || repeats+c.kept != 1000 {
+		t.Errorf("%d starts and %d repeats", c.kept, repeats)
+	}
+}
+
 // A figure without its measurements would silently be missing from the table.
 func TestEveryFigureHasItsMeasurements(t *testing.T) {
 	b := &bench{}
-	have := names(slices.Concat(b.fresh(), b.withLeads(), b.withStored()))
+	have := names(slices.Concat(b.fresh(), b.withLeads(), b.withMotions(), b.withStored()))
 	for _, f := range figures() {
 		if !have[f.of] || f.to != "" && !have[f.to] {
 			t.Errorf("%s rests on %q and %q", f.title(), f.of, f.to)

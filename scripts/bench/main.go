@@ -139,11 +139,12 @@ type bench struct {
 	tenth   *server // with a tenth of them
 	few     *server // with few contacts
 	lots    *server // with many
+	motions *server // with entries and steps
 	results map[string][]sample
 }
 
 func (b *bench) stop() {
-	for _, s := range []*server{b.server, b.naive, b.all, b.tenth, b.few, b.lots} {
+	for _, s := range []*server{b.server, b.naive, b.all, b.tenth, b.few, b.lots, b.motions} {
 		s.stop()
 	}
 }
@@ -151,7 +152,7 @@ func (b *bench) stop() {
 // measureAll takes the measurements that the chosen figures rest on, each
 // reference next to what is compared with it.
 func (b *bench) measureAll() error {
-	fresh, withLeads, withStored := b.chosen(b.fresh()), b.chosen(b.withLeads()), b.chosen(b.withStored())
+	fresh, withLeads, withMotions, withStored := b.chosen(b.fresh()), b.chosen(b.withLeads()), b.chosen(b.withMotions()), b.chosen(b.withStored())
 	if len(fresh) > 0 {
 		if err := b.prepare(names(fresh)); err != nil {
 			return err
@@ -165,6 +166,14 @@ func (b *bench) measureAll() error {
 			return err
 		}
 		if err := b.take(withLeads); err != nil {
+			return err
+		}
+	}
+	if len(withMotions) > 0 {
+		if err := b.prepareMotions(); err != nil {
+			return err
+		}
+		if err := b.take(withMotions); err != nil {
 			return err
 		}
 	}

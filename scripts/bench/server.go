@@ -24,7 +24,7 @@ type server struct {
 	naive   bool
 }
 
-// A tenant is a workspace to send events or leads to.
+// A tenant is a workspace to send events, leads or motion starts to.
 type tenant struct {
 	key                 string
 	people              int // and as many companies and visitors; fewer companies for leads
@@ -105,7 +105,7 @@ func (s *server) seed(ctx context.Context, name string, workspaces, people int) 
 - slug: %s-%d
   api_enabled: true
   people: [{ref: a, email: a@bench.example, name: A, role: admin}]
-  api_keys: [{ref: k, owner: a, scopes: [events.send, leads.manage], requests_per_minute: 100000000}]
+  api_keys: [{ref: k, owner: a, scopes: [events.send, leads.manage, motions.start], requests_per_minute: 100000000}]
   event_types: [{name: blocked_event, status: blocked}]
   companies:
 `, name, w)

@@ -199,15 +199,16 @@ func (d *DB) prepared(ctx context.Context, query string) (*sqlx.Stmt, error) {
 	return statement, err
 }
 
-// Prepare makes the statements ready that leads and motion starts run in their
-// transactions: planning them anew every time costs more than running them. Not
-// when they are first run, for whoever holds a transaction must not wait for
+// Prepare makes the statements ready that leads, motion starts and steps run in
+// their transactions: planning them anew every time costs more than running them.
+// Not when they are first run, for whoever holds a transaction must not wait for
 // another connection.
 func (d *DB) Prepare(ctx context.Context) error {
 	ready := make(map[string]*sqlx.Stmt)
 	for _, query := range []string{
 		matches, lockIdentity, insertCompany, insertDomain, insertContact, fillContact, leadByKey, insertLead, queueLead,
 		motionToStart, entryByKey, companyExists, contactsAt, queueEntry,
+		lockEnrollment, moveEnrollment, endEnrollment, addNote,
 	} {
 		statement, err := d.prepared(ctx, query) //nolint:sqlclosecheck // it is kept
 		if err != nil {

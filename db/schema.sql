@@ -529,7 +529,7 @@ CREATE UNIQUE INDEX refusals_pkey ON ONLY public.refusals USING btree (workspace
 CREATE UNIQUE INDEX request_counts_pkey ON public.request_counts USING btree (workspace_id, key_id);
 CREATE UNIQUE INDEX roles_pkey ON public.roles USING btree (workspace_id, name);
 CREATE UNIQUE INDEX seed_refs_pkey ON public.seed_refs USING btree (workspace_id, kind, ref);
-CREATE INDEX segment_companies_company ON public.segment_companies USING btree (workspace_id, company_id);
+CREATE INDEX segment_companies_company ON public.segment_companies USING btree (workspace_id, company_id, segment_id);
 CREATE UNIQUE INDEX segment_companies_pkey ON public.segment_companies USING btree (workspace_id, segment_id, company_id);
 CREATE UNIQUE INDEX segments_pkey ON public.segments USING btree (workspace_id, segment_id);
 CREATE UNIQUE INDEX server_secrets_pkey ON public.server_secrets USING btree (name);

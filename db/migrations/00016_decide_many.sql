@@ -7,6 +7,10 @@
 drop index enrollments_due;
 create index enrollments_due on enrollments (due_at) where due_at is not null;
 
+-- With the segment, so that no plan reads a segment's companies for one of them.
+drop index segment_companies_company;
+create index segment_companies_company on segment_companies (workspace_id, company_id, segment_id);
+
 -- What entered a motion today is counted once a call, not once an entry: with a
 -- daily cap, the work of each decision grew with those before it.
 -- +goose StatementBegin
@@ -106,6 +110,8 @@ $$;
 
 drop index enrollments_due;
 create index enrollments_due on enrollments (due_at) where status = 'active';
+drop index segment_companies_company;
+create index segment_companies_company on segment_companies (workspace_id, company_id);
 
 -- +goose StatementBegin
 -- Decides up to so many queued entries of a workspace, in the order in which they

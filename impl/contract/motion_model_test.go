@@ -367,13 +367,14 @@ func (m *motionModel) aStart() modelStart {
 		owner := pick(m.random, used)
 		s.apiKey, s.key, _ = strings.Cut(owner, "/")
 		s.fresh = false
-		switch {
-		case m.chance(20):
+		of := m.keys[owner]
+		switch what := m.random.IntN(100); {
+		case what < 20:
 			s.company, s.contacts = "unknown", "none"
-		case m.chance(20):
-			s.motion, s.company, s.contacts = m.keys[owner].motion, m.keys[owner].company, "nobody's"
-		case m.chance(70):
-			s.motion, s.company, s.contacts = m.keys[owner].motion, m.keys[owner].company, "none"
+		case what < 35:
+			s.motion, s.company, s.contacts = of.motion, of.company, "nobody's"
+		case what < 80:
+			s.motion, s.company, s.contacts = of.motion, of.company, "none"
 		}
 	case p < 34 && len(used) > 0: // the key of the other API key is another one
 		_, s.key, _ = strings.Cut(pick(m.random, used), "/")

@@ -187,23 +187,33 @@ func (d *DB) selectHot(ctx context.Context, dest any, query string, args ...any)
 
 func (d *DB) prepared(ctx context.Context, query string) (*sqlx.Stmt, error) {
 	d.preparing.Lock()
-	defer d.preparing.Unlock()
-	if statement, ok := d.hot[query]; ok {
+	statement, ok := d.hot[query]
+	d.preparing.Unlock()
+	if ok {
 		return statement, nil
 	}
-	//nolint:sqlclosecheck // kept for as long as the database is open, and closed with it
+	// Outside of the lock: who waits for a table here must not hold up the others.
 	statement, err := d.x.PreparexContext(ctx, query)
-	if err == nil {
-		d.hot[query] = statement
+	if err != nil {
+		return nil, err
 	}
-	return statement, err
+	d.preparing.Lock()
+	defer d.preparing.Unlock()
+	if first, ok := d.hot[query]; ok {
+		return first, statement.Close()
+	}
+	d.hot[query] = statement
+	return statement, nil
 }
 
 // Prepare makes the statements ready that leads, motion starts and steps run in
 // their transactions: planning them anew every time costs more than running them.
 // Not when they are first run, for whoever holds a transaction must not wait for
-// another connection.
+// another connection. Until they are ready they are planned every time.
 func (d *DB) Prepare(ctx context.Context) error {
+	if d.inScope.Load() != nil {
+		return nil
+	}
 	ready := make(map[string]*sqlx.Stmt)
 	for _, query := range []string{
 		matches, lockIdentity, insertCompany, insertDomain, insertContact, fillContact, leadByKey, insertLead, queueLead,

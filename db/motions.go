@@ -78,10 +78,11 @@ func (s *Scope) Motions(ctx context.Context) ([]MotionSummary, error) {
 	return all, err
 }
 
-const setMotionStatus = `update motions set status = $3 where workspace_id = $1 and motion_id = $2`
+const setMotionStatus = `
+	update motions set status = $3 where workspace_id = $1 and motion_id = $2 and status <> 'archived'`
 
 // SetMotionStatus makes a motion active, paused or archived; ErrNotFound where
-// there is none.
+// there is none that is not archived, which is for good.
 func (s *Scope) SetMotionStatus(ctx context.Context, id int64, status string) error {
 	n, err := s.exec(ctx, setMotionStatus, id, status)
 	if err == nil && n == 0 {

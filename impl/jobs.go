@@ -18,6 +18,7 @@ const partitionDays = 7
 // several processes may run the same one.
 func jobs(d *db.DB, refusals *event.Refusals, engine *motion.Engine) []work.Job {
 	return []work.Job{
+		{Name: "statements", Every: 10 * time.Second, Do: d.Prepare},
 		{Name: "clock", Every: 10 * time.Second, Do: d.SyncClock},
 		{Name: "event facts", Every: 500 * time.Millisecond, Do: func(ctx context.Context) error {
 			return event.Process(ctx, d)

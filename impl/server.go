@@ -65,9 +65,6 @@ func NewServer(ctx context.Context, d *db.DB, log *slog.Logger, c Config) (*Serv
 	if err != nil {
 		return nil, err
 	}
-	if err := d.Prepare(ctx); err != nil {
-		return nil, err
-	}
 	// A server that was down for days must not take the first event before there
 	// is room for it.
 	if err := d.EnsureEventPartitions(ctx, partitionDays); err != nil {

@@ -53,7 +53,7 @@ func (c *motionArgs) inMotion(do func(context.Context, *db.Scope) error) error {
 	return c.inWorkspace(c.Workspace, func(ctx context.Context, s *db.Scope, _ db.Workspace) error {
 		err := do(ctx, s)
 		if errors.Is(err, db.ErrNotFound) {
-			return fmt.Errorf("the workspace has no motion %d", c.ID)
+			return fmt.Errorf("the workspace has no motion %d, or it is archived", c.ID)
 		}
 		return err
 	})

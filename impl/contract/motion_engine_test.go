@@ -116,11 +116,13 @@ func engine(t *testing.T, beside func(string, func(*testing.T))) {
 		d, address := dbtest.Private(t)
 		w := seedOn(t, address, "capped", crowded(60))
 		edge := d.Now().UTC().Truncate(24 * time.Hour).Add(24 * time.Hour)
+		midnight := time.Now().Add(20 * time.Second) // by this machine's clock: the servers have started by then
 		dbtest.Exec(t, address, fmt.Sprintf(`alter database %s set inlet.clock_offset = '%d milliseconds'`,
-			dbtest.Query[string](t, address, `select current_database()`), time.Until(edge.Add(-5*time.Second)).Milliseconds()))
+			dbtest.Query[string](t, address, `select current_database()`), edge.Sub(midnight).Milliseconds()))
 		servers := []*server{start(t, address), start(t, address)}
 		defer servers[0].stop()
 		defer servers[1].stop()
+		time.Sleep(time.Until(midnight.Add(-4 * time.Second)))
 		var parallel sync.WaitGroup
 		for i := range 60 {
 			parallel.Go(func() {

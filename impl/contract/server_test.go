@@ -25,6 +25,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	http.DefaultTransport = watched{http.DefaultTransport}
 	dir, err := os.MkdirTemp("", "inlet-contract")
 	if err != nil {
 		panic(err)
@@ -147,7 +148,7 @@ type answer struct {
 // given as "Name: value" with an empty value is not sent at all.
 func (s *server) send(t testing.TB, method, path, body string, headers ...string) answer {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, s.base+path, strings.NewReader(body))
+	r, err := http.NewRequestWithContext(withTest(t), method, s.base+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,11 +170,7 @@ func (s *server) send(t testing.TB, method, path, body string, headers ...string
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := answer{response.StatusCode, response.Header, raw}
-	if err := conforms(method, path, a); err != nil {
-		t.Errorf("%s %s answers against the document: %v\n%d %s", method, path, err, a.status, a.body)
-	}
-	return a
+	return answer{response.StatusCode, response.Header, raw}
 }
 
 // refusal gives code and param of an error, whichever shape it has.

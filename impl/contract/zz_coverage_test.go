@@ -43,3 +43,13 @@ func TestWhatNoTestReachesIsListed(t *testing.T) {
 		t.Errorf("uncovered.txt should list\n%s", strings.Join(got, "\n"))
 	}
 }
+
+// Most tests are told of an answer that deviates; this tells of those that no test
+// took part in.
+func TestEveryAnswerConforms(t *testing.T) {
+	deviations.Lock()
+	defer deviations.Unlock()
+	for _, deviation := range deviations.list {
+		t.Error(deviation)
+	}
+}

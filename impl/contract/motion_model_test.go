@@ -272,7 +272,7 @@ func (m *motionModel) command(args ...string) {
 // ask sends a request until some process answers it.
 func (m *motionModel) ask(first int, path, body, key, idempotencyKey string) (a answer, tries int) {
 	for tries = 1; tries <= 40; tries++ {
-		r, err := http.NewRequest(http.MethodPost, m.processes[(first+tries)%2].base+path, strings.NewReader(body))
+		r, err := http.NewRequestWithContext(withTest(m.T), http.MethodPost, m.processes[(first+tries)%2].base+path, strings.NewReader(body))
 		if err != nil {
 			break
 		}
@@ -328,9 +328,6 @@ func (m *motionModel) send(first int, s modelStart) (got tried, a answer) {
 	}
 	path := fmt.Sprintf("/api/v1/motions/%d/start", motion)
 	a, tries := m.ask(first, path, fmt.Sprintf(`{"companyId":%d%s}`, company, contacts), m.key(s.apiKey), s.key)
-	if err := conforms(http.MethodPost, path, a); err != nil {
-		m.disagree("%+v answers against the document: %v\n%d %s", s, err, a.status, a.body)
-	}
 	code, _ := a.refusal()
 	switch {
 	case a.status == 202 && a.field("status") == "queued", a.status == 200 && a.field("status") == "decided":
@@ -770,7 +767,7 @@ func TestMotionsAgreeWithAModelWhileProcessesDieAndDaysPass(t *testing.T) {
 		T: t, address: address, seed: setting(t, "INLET_MODEL_SEED", rand.Uint64()), now: newMotionSettings(),
 		keys: map[string]*modelEntry{}, clicks: map[string][]int{},
 		// A connection that was made in vain would hold up the end of its server.
-		client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}},
+		client: &http.Client{Transport: watched{&http.Transport{DisableKeepAlives: true}}},
 	}
 	m.random = rand.New(rand.NewPCG(m.seed, 0))
 	m.seeded = seedOn(t, address, "model", m.now.file())

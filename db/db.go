@@ -193,6 +193,7 @@ func (d *DB) prepared(ctx context.Context, query string) (*sqlx.Stmt, error) {
 		return statement, nil
 	}
 	// Outside of the lock: who waits for a table here must not hold up the others.
+	//nolint:sqlclosecheck // kept for as long as the database is open, and closed with it
 	statement, err := d.x.PreparexContext(ctx, query)
 	if err != nil {
 		return nil, err

@@ -201,7 +201,7 @@ func (d *DB) prepared(ctx context.Context, query string) (*sqlx.Stmt, error) {
 	d.preparing.Lock()
 	defer d.preparing.Unlock()
 	if first, ok := d.hot[query]; ok {
-		return first, statement.Close()
+		return first, statement.Close() //nolint:sqlclosecheck // another was first, and its statement stays
 	}
 	d.hot[query] = statement
 	return statement, nil

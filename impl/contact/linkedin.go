@@ -43,5 +43,8 @@ func NormalizeLinkedIn(s string) (string, bool) {
 	}
 	// Percent-encoding can make it longer than any profile, and than an index takes.
 	profile := (&url.URL{Scheme: "https", Host: "www.linkedin.com", Path: "/in/" + name}).String()
-	return profile, len(profile) <= limit.LeadLinkedInLength
+	if len(profile) > limit.LeadLinkedInLength {
+		return "", false
+	}
+	return profile, true
 }

@@ -33,12 +33,12 @@ func storeContacts(contacts int) string {
 		select n, case when n %% 25 = 0 then 'Holding ' || n %% 4 else 'Company ' || n end as name
 		from generate_series(1, %[1]d) n) named;
 	insert into company_domains (workspace_id, domain, company_id, main)
-	select 1, 'c' || n || '.internal', n, true from generate_series(1, %[1]d) n where n %% 10 > 0
-	union all select 1, 'o' || n || '.internal', n, false from generate_series(1, %[1]d) n where n %% 5 = 1
-	union all select 1, 'h' || n || '.internal', n, false from generate_series(1, %[1]d) n where n %% 25 = 1;
+	select 1, 'c' || n || '.inc', n, true from generate_series(1, %[1]d) n where n %% 10 > 0
+	union all select 1, 'o' || n || '.inc', n, false from generate_series(1, %[1]d) n where n %% 5 = 1
+	union all select 1, 'h' || n || '.inc', n, false from generate_series(1, %[1]d) n where n %% 25 = 1;
 	insert into contacts (workspace_id, contact_id, company_id, email, first_name, last_name, title, seniority,
 		department, phone, linkedin_url, name, source)
-	select 1, n, 1 + n %% %[1]d, case when n %% 20 > 0 then 'p' || n || '@c' || 1 + n %% %[1]d || '.internal' end,
+	select 1, n, 1 + n %% %[1]d, case when n %% 20 > 0 then 'p' || n || '@c' || 1 + n %% %[1]d || '.inc' end,
 		'First' || n %% 1000, 'Last' || n %% 5000, 'Head of Sales', 'head', 'sales',
 		case when n %% 10 > 0 then '+4930' || n end,
 		case when n %% 5 = 0 then 'https://www.linkedin.com/in/person-' || n end, case when n %% 5 = 0 then 'Person ' || n end, 'seed'
@@ -151,7 +151,7 @@ func (c *client) lead() {
 	if company%10 == 0 { // it has no domain
 		company--
 	}
-	home, stranger := fmt.Sprintf("c%d.internal", company), "new-"+c.prefix+strconv.Itoa(c.events)
+	home, stranger := fmt.Sprintf("c%d.inc", company), "new-"+c.prefix+strconv.Itoa(c.events)
 	var email, profile, companyDomain, companyName string
 	atCompany := leadAnswer{Company: int64(company), Contact: added, Reconciled: true}
 	switch kind := c.random.IntN(20); {
@@ -160,7 +160,7 @@ func (c *client) lead() {
 			person--
 		}
 		l.due = leadAnswer{Company: int64(1 + person%companies), Contact: int64(person), Reconciled: true}
-		email = fmt.Sprintf("P%d@c%d.internal", person, l.due.Company)
+		email = fmt.Sprintf("P%d@c%d.inc", person, l.due.Company)
 	case kind < 8: // the same, by profile
 		person = perCompany * (1 + (person-1)/perCompany)
 		l.due = leadAnswer{Company: int64(1 + person%companies), Contact: int64(person), Reconciled: true}
@@ -174,7 +174,7 @@ func (c *client) lead() {
 	case kind < 15: // with a profile
 		l.due, email, profile = atCompany, stranger+"@"+home, "https://www.linkedin.com/in/"+stranger
 	case kind < 17: // at a new company
-		l.due, email, companyName = leadAnswer{Company: added, Contact: added}, "ada@"+stranger+".internal", "New "+stranger
+		l.due, email, companyName = leadAnswer{Company: added, Contact: added}, "ada@"+stranger+".inc", "New "+stranger
 	case kind < 18: // at none
 		l.due, email = leadAnswer{Contact: added}, stranger+"@gmail.com"
 	case kind < 19 && company%25 > 0: // a name, and a company's that it has alone

@@ -17,7 +17,7 @@ import (
 
 const (
 	dueBatch  = 200         // enrollments that are looked for at a time
-	atATime   = 4           // of them: while one waits for its commit, others go on
+	atATime   = 2           // of them: while one waits for its commit, another goes on; more would slow requests down
 	lookAgain = time.Minute // while a motion is paused or the agents are off
 	// lease is how long an attempt at a webhook has to itself: if its process dies,
 	// another one is made after it.

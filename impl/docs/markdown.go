@@ -3,6 +3,7 @@ package docs
 import (
 	"bytes"
 	"html/template"
+	"regexp"
 	"strings"
 
 	"github.com/alecthomas/chroma/v2"
@@ -24,6 +25,9 @@ type heading struct {
 	ID, Text string
 }
 
+// code is a heading that is nothing but an error code.
+var code = regexp.MustCompile(`^[a-z]+(_[a-z]+)+$`)
+
 // render turns Markdown into HTML, its links to pages as the function has them,
 // and gives its headings.
 func render(source []byte, link func(string) string) (template.HTML, []heading) {
@@ -41,6 +45,10 @@ func render(source []byte, link func(string) string) (template.HTML, []heading) 
 				n.Destination = []byte(link(string(n.Destination)))
 			}
 		case *ast.Heading:
+			// An error code is its own anchor, with its underscores.
+			if text := plain(n, source); entering && code.MatchString(text) {
+				n.SetAttributeString("id", []byte(text))
+			}
 			if id, ok := n.AttributeString("id"); ok && entering {
 				headings = append(headings, heading{n.Level, string(id.([]byte)), plain(n, source)})
 			}

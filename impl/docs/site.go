@@ -256,6 +256,9 @@ func absolute(markdown []byte, base string) []byte {
 			}
 		}
 	}
+	for _, other := range []string{"reference", "openapi/v1.json", "openapi/v1.yaml", "llms.txt"} {
+		markdown = bytes.ReplaceAll(markdown, []byte("](/"+other+")"), []byte("]("+base+"/"+other+")"))
+	}
 	return markdown
 }
 

@@ -1,0 +1,49 @@
+package docs
+
+import (
+	"bytes"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/inletdev/inlet/impl/fault"
+)
+
+var errorLink = regexp.MustCompile(`href="[^"]*errors(?:\.html)?#([^"]*)"`)
+
+// Each error code is an anchor of the catalogue, and each link to one leads there.
+func TestLinksToErrorsLeadToTheirCodes(t *testing.T) {
+	for _, suffix := range []string{"", ".html"} {
+		s := build("https://docs.example", "https://api.example", "", suffix)
+		catalogue := s.files["errors"+suffix].content
+		for _, code := range fault.Catalog() {
+			if bytes.Count(catalogue, []byte(`id="`+code.Name+`"`)) != 1 {
+				t.Errorf("%s is not one anchor of errors%s", code.Name, suffix)
+			}
+		}
+		links := 0
+		for name, f := range s.files {
+			if !strings.HasPrefix(f.kind, "text/html") {
+				continue
+			}
+			for _, link := range errorLink.FindAllSubmatch(f.content, -1) {
+				links++
+				if !bytes.Contains(catalogue, []byte(`id="`+string(link[1])+`"`)) {
+					t.Errorf("%s links to errors#%s, which is not there", name, link[1])
+				}
+			}
+		}
+		if links < 50 {
+			t.Errorf("only %d links to errors are found", links)
+		}
+	}
+}
+
+// Markdown is read away from the site: its links are whole addresses.
+func TestTwinsLinkToWholeAddresses(t *testing.T) {
+	for name, f := range build("https://docs.example", "https://api.example", "", "").files {
+		if strings.HasSuffix(name, ".md") && bytes.Contains(f.content, []byte("](/")) {
+			t.Errorf("%s has a link without the site's address", name)
+		}
+	}
+}

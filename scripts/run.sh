@@ -33,10 +33,12 @@ Inlet serves the workspace "demo" at http://$address
 API key, for this machine only:  $key
 Documentation, with a quickstart: http://$address/docs
 
-Record a first event:
+Record a first event, in another terminal:
 
-curl -i http://$address/api/v1/events \\
-  -H 'Authorization: Bearer $key' \\
+export BASE=http://$address
+export KEY=$key
+curl -i "\$BASE/api/v1/events" \\
+  -H "Authorization: Bearer \$KEY" \\
   -H 'Content-Type: application/json' \\
   -d '{"id": "first-'\$(date +%s)'", "name": "trial_started", "company": {"domain": "northlight.example"}, "properties": {"plan": "pro"}}'
 

@@ -314,7 +314,10 @@ func rowsOf(schema node, prefix string, within []string) []string {
 	schema = schema.follow()
 	var rows []string
 	for _, choice := range schema.child("oneOf").list() {
-		rows = append(rows, rowsOf(choice, prefix, within)...)
+		for _, row := range rowsOf(choice, prefix, within) {
+			// Of a choice, no field is required by itself.
+			rows = append(rows, strings.Replace(row, " | required | ", " |  | ", 1))
+		}
 	}
 	needed := schema.child("required").list()
 	properties := schema.child("properties")
@@ -367,6 +370,13 @@ func typeOf(schema node) string {
 		}
 	case strings.HasPrefix(kind, "string") && schema.child("maxLength").value != nil:
 		return kind + ", at most " + schema.child("maxLength").text() + " characters"
+	case strings.HasPrefix(kind, "integer") && schema.child("maximum").text() != "9007199254740991":
+		kind += ", " + schema.child("minimum").text() + " to " + schema.child("maximum").text()
+		if preset := schema.child("default"); preset.value != nil {
+			kind += "; default " + preset.text()
+		}
+	case strings.HasPrefix(kind, "object") && schema.child("maxProperties").value != nil:
+		return kind + ", at most " + schema.child("maxProperties").text() + " entries"
 	case strings.HasPrefix(kind, "array"):
 		return kind + ", at most " + schema.child("maxItems").text()
 	}

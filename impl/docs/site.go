@@ -62,7 +62,7 @@ type section struct {
 
 // guides in the order in which people read them.
 var guides = []string{
-	"leads", "motions", "events", "visitors", "paging", "idempotency", "errors-and-retries", "limits", "test-data",
+	"authentication", "leads", "motions", "events", "visitors", "paging", "idempotency", "errors-and-retries", "limits", "test-data",
 	"self-hosting", "scaling-out",
 }
 
@@ -187,6 +187,16 @@ func build(base, publicURL, prefix, suffix string) *Site {
 	var reference bytes.Buffer
 	if err := templates.ExecuteTemplate(&reference, "reference.html", view{Link: linker("reference", prefix, suffix)}); err != nil {
 		panic(err) // the template is part of the binary
+	}
+	if suffix != "" { // a server answers it itself
+		var out bytes.Buffer
+		err := templates.ExecuteTemplate(&out, "page.html", view{
+			Page: &page{Path: "search", Title: "Search"}, Sections: sections, Link: linker("search", prefix, suffix),
+		})
+		if err != nil {
+			panic(err) // the template is part of the binary
+		}
+		s.files["search"+suffix] = file{kind: "text/html; charset=utf-8", content: out.Bytes()}
 	}
 	s.files["reference"+suffix] = file{kind: "text/html; charset=utf-8", content: reference.Bytes()}
 	s.files["scalar.js"] = file{kind: "text/javascript; charset=utf-8", content: compressed, gzipped: true}

@@ -8,10 +8,17 @@ results.setAttribute('aria-label', 'Found');
 field.form.append(results);
 
 let index;
-field.addEventListener('focus', async () => {
+async function begin() {
   index ??= await (await fetch(script.dataset.index)).json();
   show();
-});
+}
+field.addEventListener('focus', begin);
+// A search that no server answered: the site is read from files.
+const asked = new URLSearchParams(location.search).get('q');
+if (asked && !field.value) {
+  field.value = asked;
+  begin();
+}
 field.addEventListener('input', show);
 field.addEventListener('keydown', (event) => {
   if (event.key === 'Escape') results.hidden = true;

@@ -320,12 +320,17 @@ func (c *cluster) stop() error {
 		return fmt.Errorf("postmaster.pid: %w", err)
 	}
 	// SIGINT is PostgreSQL's fast shutdown: it ends sessions and leaves nothing
-	// to recover.
-	if err := syscall.Kill(pid, syscall.SIGINT); err != nil && !errors.Is(err, syscall.ESRCH) {
+	// to recover. One that was killed leaves its file behind.
+	if err := syscall.Kill(pid, syscall.SIGINT); errors.Is(err, syscall.ESRCH) {
+		return nil
+	} else if err != nil {
 		return err
 	}
 	for range 600 {
 		if _, err := os.Stat(filepath.Join(c.data, "postmaster.pid")); errors.Is(err, os.ErrNotExist) {
+			return nil
+		}
+		if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
 			return nil
 		}
 		time.Sleep(50 * time.Millisecond)

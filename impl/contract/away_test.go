@@ -3,11 +3,9 @@ package contract
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -18,36 +16,13 @@ import (
 	"github.com/inletdev/inlet/db/dbtest"
 	"github.com/inletdev/inlet/gen/api"
 	"github.com/inletdev/inlet/impl/auth"
+	"github.com/inletdev/inlet/impl/servertest"
 )
 
-// ownDatabase starts a PostgreSQL of the test's own, which it may stop.
-func ownDatabase(t *testing.T) (dir string, e *db.Embedded) {
-	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "inlet-away")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	dir = filepath.Join(dir, "data")
-	return dir, startDatabase(t, dir)
-}
-
-func startDatabase(t *testing.T, dir string) *db.Embedded {
-	t.Helper()
-	e, err := db.StartEmbedded(t.Context(), dir, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return e
-}
-
 func TestWhileTheDatabaseIsAwayTheServerSaysSoAndItRecoversByItself(t *testing.T) {
-	dir, e := ownDatabase(t)
+	e := servertest.StartPostgres(t)
 	s := start(t, e.URL())
-	defer s.stop()
+	defer s.Stop()
 
 	key := newKey(t, e)
 	send := func(i int) answer {
@@ -57,9 +32,7 @@ func TestWhileTheDatabaseIsAwayTheServerSaysSoAndItRecoversByItself(t *testing.T
 		t.Fatalf("%s", a.body)
 	}
 
-	if err := e.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	e.Stop(t)
 	for i := range 3 {
 		a := send(2 + i)
 		expect(t, a, 503, "events_unavailable", "")
@@ -83,8 +56,7 @@ func TestWhileTheDatabaseIsAwayTheServerSaysSoAndItRecoversByItself(t *testing.T
 		t.Errorf("livez answers %d", a.status)
 	}
 
-	e = startDatabase(t, dir)
-	defer e.Stop()
+	e.Start(t)
 	if a := send(1); a.status != 202 || a.field("status") != "duplicate" {
 		t.Errorf("what was recorded is %d %s", a.status, a.body)
 	}
@@ -97,11 +69,10 @@ func TestWhileTheDatabaseIsAwayTheServerSaysSoAndItRecoversByItself(t *testing.T
 }
 
 func TestSIGTERMEndsTheServerInTimeAndWithSuccess(t *testing.T) {
-	_, e := ownDatabase(t)
-	defer e.Stop()
+	e := servertest.StartPostgres(t)
 	s := start(t, e.URL())
 	begun := time.Now()
-	if err := s.stop(); err != nil {
+	if err := s.Stop(); err != nil {
 		t.Errorf("it ends with %v", err)
 	}
 	if took := time.Since(begun); took > 10*time.Second {
@@ -110,10 +81,9 @@ func TestSIGTERMEndsTheServerInTimeAndWithSuccess(t *testing.T) {
 }
 
 func TestAClientThatDoesNotFinishItsRequestIsNoFailureOfTheServersEnd(t *testing.T) {
-	_, e := ownDatabase(t)
-	defer e.Stop()
+	e := servertest.StartPostgres(t)
 	s := start(t, e.URL())
-	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(s.base, "http://"))
+	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(s.Base, "http://"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +91,7 @@ func TestAClientThatDoesNotFinishItsRequestIsNoFailureOfTheServersEnd(t *testing
 	fmt.Fprintf(conn, "POST /api/v1/events HTTP/1.1\r\nHost: x\r\n%s\r\nContent-Length: 500\r\n\r\n{", newKey(t, e))
 	time.Sleep(300 * time.Millisecond)
 	begun := time.Now()
-	if err := s.stop(); err != nil {
+	if err := s.Stop(); err != nil {
 		t.Errorf("it ends with %v", err)
 	}
 	if took := time.Since(begun); took > 10*time.Second {
@@ -130,8 +100,7 @@ func TestAClientThatDoesNotFinishItsRequestIsNoFailureOfTheServersEnd(t *testing
 }
 
 func TestAServerWhoseDatabaseHangsEndsInTimeToo(t *testing.T) {
-	_, e := ownDatabase(t)
-	defer e.Stop()
+	e := servertest.StartPostgres(t)
 	s := start(t, e.URL())
 	key := newKey(t, e)
 	event := `{"id":"e","name":"n","visitor":{"id":"v"}}`
@@ -161,7 +130,7 @@ func TestAServerWhoseDatabaseHangsEndsInTimeToo(t *testing.T) {
 	}()
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.base+"/api/v1/events", strings.NewReader(event))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.Base+"/api/v1/events", strings.NewReader(event))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +140,7 @@ func TestAServerWhoseDatabaseHangsEndsInTimeToo(t *testing.T) {
 		t.Errorf("it answers %d", response.StatusCode)
 	}
 	begun := time.Now()
-	s.stop() //nolint:errcheck // that the database hung may well be told
+	s.Stop() //nolint:errcheck // that the database hung may well be told
 	if took := time.Since(begun); took > 10*time.Second {
 		t.Errorf("it takes %v, which is over its limit of 10 s", took)
 	}
@@ -179,7 +148,7 @@ func TestAServerWhoseDatabaseHangsEndsInTimeToo(t *testing.T) {
 
 // newKey makes a workspace with a key that may do everything, and gives its
 // header.
-func newKey(t *testing.T, e *db.Embedded) string {
+func newKey(t *testing.T, e *servertest.Postgres) string {
 	t.Helper()
 	d, err := db.Open(t.Context(), db.Config{URL: e.URL()})
 	if err != nil {
@@ -210,10 +179,9 @@ func newKey(t *testing.T, e *db.Embedded) string {
 }
 
 func TestAFailureOfTheServerTellsNothingOfItsInside(t *testing.T) {
-	_, e := ownDatabase(t)
-	defer e.Stop()
+	e := servertest.StartPostgres(t)
 	s := start(t, e.URL())
-	defer s.stop()
+	defer s.Stop()
 	key := newKey(t, e)
 	silent := func(a answer) {
 		t.Helper()
@@ -228,7 +196,7 @@ func TestAFailureOfTheServerTellsNothingOfItsInside(t *testing.T) {
 	expect(t, a, 500, "internal_error", "")
 	silent(a)
 	// The line is written behind the answer.
-	for wait := 0; !strings.Contains(s.log.String(), "visitors"); wait++ {
+	for wait := 0; !strings.Contains(s.Log(), "visitors"); wait++ {
 		if wait == 100 {
 			t.Fatal("the log does not tell it either")
 		}

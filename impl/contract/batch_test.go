@@ -25,9 +25,9 @@ type batchReceipt struct {
 	}
 }
 
-func (w seeded) batch(t testing.TB, s *server, events ...string) (answer, batchReceipt) {
+func (w seeded) batch(t testing.TB, s server, events ...string) (answer, batchReceipt) {
 	t.Helper()
-	a := s.send(t, "POST", "/api/v1/events/batch", `{"events":[`+strings.Join(events, ",")+`]}`, w.key("all"))
+	a := s.send(t, "POST", "/api/v1/events/batch", `{"events":[`+strings.Join(events, ",")+`]}`, w.Key("all"))
 	var receipt batchReceipt
 	json.Unmarshal(a.body, &receipt)
 	return a, receipt
@@ -123,7 +123,7 @@ func TestABatchIsRefusedWholeForItsOwnShapeOnly(t *testing.T) {
 		`{"events":[` + one + `]`:                {400, "invalid_body", ""},
 		`{"events":[` + strings.Repeat(one+",", 100) + one + `]}`: {413, "batch_too_large", "events"},
 	} {
-		expect(t, s.send(t, "POST", "/api/v1/events/batch", body, w.key("all")), want.status, want.code, want.param)
+		expect(t, s.send(t, "POST", "/api/v1/events/batch", body, w.Key("all")), want.status, want.code, want.param)
 	}
 	if a, receipt := w.batch(t, s, `{"id":"x"}`, `7`); a.status != 202 || receipt.Refused != 2 {
 		t.Errorf("nothing but events of wrong shape: %d %s", a.status, a.body)
@@ -131,7 +131,7 @@ func TestABatchIsRefusedWholeForItsOwnShapeOnly(t *testing.T) {
 	if a, receipt := w.batch(t, s, `{"id":"x","name":"legacy_event","visitor":{"id":"v"}}`); a.status != 202 || receipt.Refused != 1 {
 		t.Errorf("nothing but a refused event: %d %s", a.status, a.body)
 	}
-	if a := s.send(t, "POST", "/api/v1/events/batch", `{"events":[`+strings.Repeat(one+",", 99)+one+`]}`, w.key("all")); a.status != 202 {
+	if a := s.send(t, "POST", "/api/v1/events/batch", `{"events":[`+strings.Repeat(one+",", 99)+one+`]}`, w.Key("all")); a.status != 202 {
 		t.Errorf("100 events: %s", a.body)
 	}
 }
@@ -139,7 +139,7 @@ func TestABatchIsRefusedWholeForItsOwnShapeOnly(t *testing.T) {
 func TestParallelBatchesNeverPassTheMinuteByASingleEvent(t *testing.T) {
 	s := sharedServer(t)
 	other := start(t, dbtest.URL(t))
-	defer other.stop()
+	defer other.Stop()
 	for range 3 {
 		w := workspace(t)
 		var mu sync.Mutex
@@ -158,7 +158,7 @@ func TestParallelBatchesNeverPassTheMinuteByASingleEvent(t *testing.T) {
 						`{"id":"bad"}`,
 					}[i%4])
 				}
-				a, receipt := w.batch(t, []*server{s, other}[b%2], events...)
+				a, receipt := w.batch(t, []server{s, other}[b%2], events...)
 				mu.Lock()
 				defer mu.Unlock()
 				minutes[a.header.Get("Date")[:22]] = true

@@ -16,10 +16,10 @@ import (
 func TestAPageWithEverythingEmbeddedReachesTheWorkspace(t *testing.T) {
 	s, w := sharedServer(t), seed(t, onPages)
 	site, form, meeting := w.Sites["www"].SiteKey, w.Forms["demo"].PublicKey, w.MeetingForms["call"].PublicKey
-	tag := fmt.Sprintf(`<!doctype html><title>Acme</title><script async src="%s/t/inlet.js" data-site="%s"></script><body>`, s.base, site)
+	tag := fmt.Sprintf(`<!doctype html><title>Acme</title><script async src="%s/t/inlet.js" data-site="%s"></script><body>`, s.Base, site)
 	page := embedtest.NewSite(t, "www.acme.example", tag+
 		fmt.Sprintf(`<script async src="%[1]s/api/v1/forms/%[2]s/embed.js"></script>
-			<script async src="%[1]s/api/v1/meeting-forms/%[3]s/embed.js"></script>`, s.base, form, meeting))
+			<script async src="%[1]s/api/v1/meeting-forms/%[3]s/embed.js"></script>`, s.Base, form, meeting))
 	inlet(t, "", "site", "set", site, "--origin", page.Origin())
 
 	open := func(path string) (*embedtest.Tab, string) {
@@ -84,7 +84,7 @@ func TestAPageWithEverythingEmbeddedReachesTheWorkspace(t *testing.T) {
 	}
 
 	// A fourth comes by the link of an e-mail.
-	link := strings.TrimSpace(inlet(t, "", "link", "create", site, "--contact", "hank@globex.com", "--page", page.Origin()+"/pricing?plan=pro", "--public-url", s.base))
+	link := strings.TrimSpace(inlet(t, "", "link", "create", site, "--contact", "hank@globex.com", "--page", page.Origin()+"/pricing?plan=pro", "--public-url", s.Base))
 	tab = embedtest.Open(t)
 	tab.Go(link)
 	tab.Until(`window.inlet && inlet.getVisitorId && inlet.getVisitorId() && location.search === '?plan=pro'`)

@@ -11,9 +11,9 @@ import (
 	"github.com/inletdev/inlet/db/dbtest"
 )
 
-func (w seeded) record(t testing.TB, s *server, event string) answer {
+func (w seeded) record(t testing.TB, s server, event string) answer {
 	t.Helper()
-	return s.send(t, "POST", "/api/v1/events", event, w.key("all"))
+	return s.send(t, "POST", "/api/v1/events", event, w.Key("all"))
 }
 
 // stored gives a column of an event as the database has it.
@@ -141,14 +141,14 @@ func TestAnIDIsRecordedOnce(t *testing.T) {
 func TestFiftyParallelSendsOfOneIDRecordOne(t *testing.T) {
 	s, w := sharedServer(t), workspace(t)
 	other := start(t, dbtest.URL(t))
-	defer other.stop()
+	defer other.Stop()
 	var mu sync.Mutex
 	statuses, ids := map[any]int{}, map[any]bool{}
 	var parallel sync.WaitGroup
 	for i := range 50 {
 		parallel.Go(func() {
 			// Each names another property, so that every one would register.
-			a := w.record(t, []*server{s, other}[i%2],
+			a := w.record(t, []server{s, other}[i%2],
 				fmt.Sprintf(`{"id":"race","name":"new_name","visitor":{"id":"v"},"properties":{"p%d":1}}`, i))
 			if a.status != 202 {
 				t.Errorf("%d %s", a.status, a.body)
@@ -172,14 +172,14 @@ func TestFiftyParallelSendsOfOneIDRecordOne(t *testing.T) {
 func TestParallelFirstUsesOfAPropertyKeepOneType(t *testing.T) {
 	s, w := sharedServer(t), workspace(t)
 	other := start(t, dbtest.URL(t))
-	defer other.stop()
+	defer other.Stop()
 	var mu sync.Mutex
 	recorded := map[string]int{}
 	var parallel sync.WaitGroup
 	for i := range 30 {
 		parallel.Go(func() {
 			value := []string{`"x"`, `1`, `true`}[i%3]
-			a := w.record(t, []*server{s, other}[i%2],
+			a := w.record(t, []server{s, other}[i%2],
 				fmt.Sprintf(`{"id":"t%d","name":"typed","visitor":{"id":"v"},"properties":{"plan":%s}}`, i, value))
 			if a.status == 202 {
 				mu.Lock()
@@ -199,7 +199,7 @@ func TestParallelFirstUsesOfAPropertyKeepOneType(t *testing.T) {
 func TestWhatOneProcessRegistersHoldsInTheOthersAtOnce(t *testing.T) {
 	s, w := sharedServer(t), workspace(t)
 	other := start(t, dbtest.URL(t))
-	defer other.stop()
+	defer other.Stop()
 	// Both know the name.
 	w.record(t, s, `{"id":"1","name":"shared","visitor":{"id":"v"}}`)
 	w.record(t, other, `{"id":"2","name":"shared","visitor":{"id":"v"}}`)
@@ -207,8 +207,8 @@ func TestWhatOneProcessRegistersHoldsInTheOthersAtOnce(t *testing.T) {
 	expect(t, w.record(t, other, `{"id":"4","name":"shared","visitor":{"id":"v"},"properties":{"plan":1}}`),
 		422, "property_type_mismatch", "properties.plan")
 	// And so does a name that is blocked meanwhile.
-	inlet(t, "workspaces: [{slug: "+w.slug+", event_types: [{name: shared, status: blocked}]}]", "seed", "-")
-	for i, server := range []*server{s, other} {
+	inlet(t, "workspaces: [{slug: "+w.Slug+", event_types: [{name: shared, status: blocked}]}]", "seed", "-")
+	for i, server := range []server{s, other} {
 		expect(t, w.record(t, server, fmt.Sprintf(`{"id":"b%d","name":"shared","visitor":{"id":"v"}}`, i)), 422, "event_blocked", "name")
 	}
 }
@@ -413,7 +413,7 @@ func TestJSONIsReadStrictly(t *testing.T) {
 		`{"name":"a"} x`:                                               "",
 		`{"name":"a","x":` + strings.Repeat("[", 10000) + strings.Repeat("]", 10000) + `}`: "",
 	} {
-		a := s.send(t, "POST", "/api/v1/leads", body, w.key("all"))
+		a := s.send(t, "POST", "/api/v1/leads", body, w.Key("all"))
 		code, got := a.refusal()
 		if a.status != 400 || code != "invalid_lead" || (param != "" && got != param) {
 			t.Errorf("%.80q answers %d %s at %q, want invalid_lead at %q", body, a.status, code, got, param)
@@ -470,8 +470,8 @@ func TestNoEmailAddressIsKeptOrLogged(t *testing.T) {
 	} {
 		w.record(t, s, fmt.Sprintf(`{"id":"leak%d",%s}`, i, event))
 	}
-	s.send(t, "GET", "/api/v1/events?name="+secret, "", w.key("all"))
-	if strings.Contains(s.log.String(), "leaky") {
+	s.send(t, "GET", "/api/v1/events?name="+secret, "", w.Key("all"))
+	if strings.Contains(s.Log(), "leaky") {
 		t.Error("the log holds it")
 	}
 	if a := s.send(t, "GET", "/metrics", ""); strings.Contains(string(a.body), "leaky") {
@@ -488,7 +488,7 @@ func TestNoEmailAddressIsKeptOrLogged(t *testing.T) {
 			t.Errorf("%s holds it", table)
 		}
 	}
-	if strings.Contains(s.log.String(), w.APIKeys["all"].Token) {
+	if strings.Contains(s.Log(), w.APIKeys["all"].Token) {
 		t.Error("the log holds a credential")
 	}
 }
@@ -497,7 +497,7 @@ func TestAWorkspaceSendsSoManyEventsAMinuteAndADay(t *testing.T) {
 	s, w := sharedServer(t), workspace(t)
 	for _, limit := range []string{"--events-per-minute=5", "--events-per-day=5"} {
 		w = workspace(t)
-		inlet(t, "", "workspace", "set", w.slug, limit)
+		inlet(t, "", "workspace", "set", w.Slug, limit)
 		passed, refused := 0, 0
 		var mu sync.Mutex
 		var parallel sync.WaitGroup

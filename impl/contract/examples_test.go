@@ -64,7 +64,7 @@ func TestTheExamplesOfTheGuidesRun(t *testing.T) {
 				continue
 			}
 			cmd := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", string(block[3]))
-			cmd.Env = append(os.Environ(), "BASE="+s.base, "KEY="+w.APIKeys["all"].Token)
+			cmd.Env = append(os.Environ(), "BASE="+s.Base, "KEY="+w.APIKeys["all"].Token)
 			out, err := cmd.Output()
 			if err != nil {
 				t.Errorf("%s: %v\n%s", page, err, block[3])
@@ -170,7 +170,7 @@ func TestTheExamplesOfTheDocumentRun(t *testing.T) {
 				key = w.MeetingForms["intro"].PublicKey
 			}
 			path := strings.NewReplacer("{id}", strconv.FormatInt(w.Motions["outbound"], 10), "{publicKey}", key).Replace(op.Path)
-			a := s.send(t, op.Method, path, raw.String(), w.key("all"), fmt.Sprintf("Idempotency-Key: example-%d", n))
+			a := s.send(t, op.Method, path, raw.String(), w.Key("all"), fmt.Sprintf("Idempotency-Key: example-%d", n))
 			if a.status >= 300 {
 				t.Errorf("%s, %s: %d %s", op.ID, name, a.status, a.body)
 			}

@@ -54,9 +54,9 @@ func (w seeded) factsAgree(t testing.TB, address string) {
 
 func TestAcceptedEventsBecomeFactsExactlyOnceThoughProcessesShareTheWork(t *testing.T) {
 	w := workspace(t)
-	inlet(t, "", "workspace", "set", w.slug, "--events-per-minute=100000")
-	servers := []*server{sharedServer(t), start(t, dbtest.URL(t))}
-	defer servers[1].stop()
+	inlet(t, "", "workspace", "set", w.Slug, "--events-per-minute=100000")
+	servers := []server{sharedServer(t), start(t, dbtest.URL(t))}
+	defer servers[1].Stop()
 	var parallel sync.WaitGroup
 	for client := range 8 {
 		parallel.Go(func() {
@@ -85,7 +85,7 @@ func TestAcceptedEventsBecomeFactsExactlyOnceThoughProcessesShareTheWork(t *test
 
 func TestAFullBacklogRefusesRequestsWholeUntilItIsWorkedOff(t *testing.T) {
 	s, w := sharedServer(t), workspace(t)
-	inlet(t, "", "workspace", "set", w.slug, "--events-backlog=3")
+	inlet(t, "", "workspace", "set", w.Slug, "--events-backlog=3")
 	release := dbtest.Hold(t, dbtest.URL(t), `select from event_progress where workspace_id = $1 for update`, w.ID)
 	n := 0
 	event := func(about string) string {
@@ -130,7 +130,7 @@ func TestAFullBacklogRefusesRequestsWholeUntilItIsWorkedOff(t *testing.T) {
 func (w seeded) identify(t testing.TB) {
 	t.Helper()
 	file := strings.Replace(standard, "{id: v-nobody, site: www}", "{id: v-nobody, site: www, identified_as: hank}", 1)
-	inlet(t, strings.ReplaceAll(file, "SLUG", w.slug), "seed", "-")
+	inlet(t, strings.ReplaceAll(file, "SLUG", w.Slug), "seed", "-")
 }
 
 func TestWaitingEventsAreMatchedWhenTheirVisitorIsIdentified(t *testing.T) {
@@ -244,7 +244,7 @@ func TestSignalsKeepTheNewestTimesThatMetTheirConditions(t *testing.T) {
 	w.identify(t)
 	holds("Pro", "globex", 5, 7)
 	// A signal that is changed knows the events that there were before.
-	inlet(t, strings.ReplaceAll(strings.ReplaceAll(signals, "SLUG", w.slug), "where: [{property: plan, equals: pro}, {property: seats, equals: 5}]",
+	inlet(t, strings.ReplaceAll(strings.ReplaceAll(signals, "SLUG", w.Slug), "where: [{property: plan, equals: pro}, {property: seats, equals: 5}]",
 		"where: [{property: plan, equals: free}]"), "seed", "-")
 	holds("Pro", "globex", 1)
 	holds("Pro", "initech")

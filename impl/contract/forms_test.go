@@ -130,11 +130,11 @@ func TestAFormHasANameThatTheDocumentTakes(t *testing.T) {
 	s, w := sharedServer(t), seed(t, onPages)
 	for _, kind := range []string{"form", "meeting"} {
 		for _, name := range []string{" ", strings.Repeat("ü", 513)} {
-			if _, err := tryInlet(t, "", kind, "create", name, "--workspace", w.slug); err == nil {
+			if _, err := tryInlet(t, "", kind, "create", name, "--workspace", w.Slug); err == nil {
 				t.Errorf("%s create takes a name of %d characters", kind, len(name))
 			}
 		}
-		key := strings.TrimSpace(inlet(t, "", kind, "create", strings.Repeat("ü", 512), "--workspace", w.slug))
+		key := strings.TrimSpace(inlet(t, "", kind, "create", strings.Repeat("ü", 512), "--workspace", w.Slug))
 		if a := s.send(t, "GET", "/api/v1/"+map[string]string{"form": "forms/", "meeting": "meeting-forms/"}[kind]+key, ""); a.status != 200 {
 			t.Errorf("%d %s", a.status, a.body)
 		}
@@ -169,7 +169,7 @@ func TestALongLinkedInAddressIsKeptAndFindsNobody(t *testing.T) {
 }
 
 // slots lists the free slots of the form call.
-func (w seeded) slots(t *testing.T, s *server, query string) []string {
+func (w seeded) slots(t *testing.T, s server, query string) []string {
 	t.Helper()
 	a := s.send(t, "GET", "/api/v1/meeting-forms/"+w.MeetingForms["call"].PublicKey+"/slots"+query, "")
 	var list struct {
@@ -188,7 +188,7 @@ func (w seeded) slots(t *testing.T, s *server, query string) []string {
 	return starts
 }
 
-func (w seeded) book(t *testing.T, s *server, starts, email, visitor string) answer {
+func (w seeded) book(t *testing.T, s server, starts, email, visitor string) answer {
 	t.Helper()
 	return s.send(t, "POST", "/api/v1/meeting-forms/"+w.MeetingForms["call"].PublicKey, fmt.Sprintf(
 		`{"starts_at":%q,"fields":{"email":%q,"name":"Some Body"},"time_zone":"Asia/Tokyo","visitor_id":%q}`, starts, email, visitor))
@@ -197,14 +197,14 @@ func (w seeded) book(t *testing.T, s *server, starts, email, visitor string) ans
 func TestOfManyWhoBookOneSlotAtOnceOneGetsIt(t *testing.T) {
 	s, w := sharedServer(t), seed(t, onPages)
 	other := start(t, dbtest.URL(t))
-	defer other.stop()
+	defer other.Stop()
 	slot := w.slots(t, s, "")[0]
 	statuses := make(map[int]int)
 	var mu sync.Mutex
 	var parallel sync.WaitGroup
 	for i := range 30 {
 		parallel.Go(func() {
-			a := w.book(t, []*server{s, other}[i%2], slot, fmt.Sprintf("p%d@newco.com", i), "v")
+			a := w.book(t, []server{s, other}[i%2], slot, fmt.Sprintf("p%d@newco.com", i), "v")
 			if a.status == 409 {
 				expect(t, a, 409, "slot_unavailable", "")
 			}
@@ -226,7 +226,7 @@ func TestOfManyWhoBookOneSlotAtOnceOneGetsIt(t *testing.T) {
 			t.Error("the slot is listed as free")
 		}
 	}
-	if list := inlet(t, "", "meeting", "bookings", "--workspace", w.slug); !strings.Contains(list, "Asia/Tokyo") || !strings.Contains(list, slot) {
+	if list := inlet(t, "", "meeting", "bookings", "--workspace", w.Slug); !strings.Contains(list, "Asia/Tokyo") || !strings.Contains(list, slot) {
 		t.Errorf("the bookings are\n%s", list)
 	}
 }
@@ -256,7 +256,7 @@ func TestOnlyOfferedSlotsCanBeBookedAndNoneThatOverlaps(t *testing.T) {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 	// Longer meetings do not overlap what is booked.
-	inlet(t, "", "meeting", "set", key, "--workspace", w.slug, "--minutes", "60")
+	inlet(t, "", "meeting", "set", key, "--workspace", w.Slug, "--minutes", "60")
 	for _, slot := range w.slots(t, s, "") {
 		at, _ := time.Parse(time.RFC3339, slot)
 		if at.Before(first.Add(30*time.Minute)) && at.Add(time.Hour).After(first) {
@@ -287,7 +287,7 @@ func TestOnlyOfferedSlotsCanBeBookedAndNoneThatOverlaps(t *testing.T) {
 func TestSlotsAreListedByTheDaysOfTheVisitor(t *testing.T) {
 	s, w := sharedServer(t), seed(t, onPages)
 	key := w.MeetingForms["call"].PublicKey
-	inlet(t, "", "meeting", "set", key, "--workspace", w.slug, "--time-zone", "America/New_York", "--weekdays", "mon,tue,wed,thu,fri,sat,sun",
+	inlet(t, "", "meeting", "set", key, "--workspace", w.Slug, "--time-zone", "America/New_York", "--weekdays", "mon,tue,wed,thu,fri,sat,sun",
 		"--opens", "20:00", "--closes", "24:00", "--minutes", "60", "--notice", "0", "--days-ahead", "40")
 	tokyo, err := time.LoadLocation("Asia/Tokyo")
 	if err != nil {
@@ -323,7 +323,7 @@ func TestSlotsAreListedByTheDaysOfTheVisitor(t *testing.T) {
 		t.Errorf("%d slots are offered in the past", len(past))
 	}
 	for _, wrong := range [][]string{{"--time-zone=Mars"}, {"--weekdays=someday"}, {"--opens=9"}, {"--opens=23:30"}, {"--minutes=300"}} {
-		if _, err := tryInlet(t, "", append([]string{"meeting", "set", key, "--workspace", w.slug}, wrong...)...); err == nil {
+		if _, err := tryInlet(t, "", append([]string{"meeting", "set", key, "--workspace", w.Slug}, wrong...)...); err == nil {
 			t.Errorf("meeting set takes %s", wrong)
 		}
 	}

@@ -71,7 +71,7 @@ func (w seeded) claims(email string, changes map[string]any) map[string]any {
 }
 
 func (w seeded) token(email string, changes map[string]any) string {
-	return jwt("HS256", "s3cret-"+w.slug, w.claims(email, changes))
+	return jwt("HS256", "s3cret-"+w.Slug, w.claims(email, changes))
 }
 
 // noise is text that does not compress.
@@ -85,18 +85,18 @@ func noise(characters int) string {
 
 // identifies sends a token of the site www, and tells whom its visitor is known
 // as after; zero for nobody.
-func (w seeded) identifies(t *testing.T, s *server, visitor, token string) int64 {
+func (w seeded) identifies(t *testing.T, s server, visitor, token string) int64 {
 	t.Helper()
 	return w.claim(t, s, visitor, map[string]any{"token": token})
 }
 
 var requestIDField = regexp.MustCompile(`"request_id":"[^"]*"`)
 
-func (w seeded) claim(t *testing.T, s *server, visitor string, body map[string]any) int64 {
+func (w seeded) claim(t *testing.T, s server, visitor string, body map[string]any) int64 {
 	t.Helper()
 	body["site"], body["visitor_id"] = w.Sites["www"].SiteKey, visitor
 	raw, _ := json.Marshal(body)
-	a := s.send(t, "POST", "/api/v1/visitors/identify", string(raw), "Origin: https://www."+w.slug+".example")
+	a := s.send(t, "POST", "/api/v1/visitors/identify", string(raw), "Origin: https://www."+w.Slug+".example")
 	if a.status != 202 || strings.TrimSpace(string(a.body)) != `{"status":"received"}` {
 		t.Errorf("the answer tells something: %d %s", a.status, a.body)
 	}
@@ -117,7 +117,7 @@ func (w seeded) contacts(t *testing.T) int {
 
 func TestOnlyATokenThatTheSiteSignedIdentifiesAVisitor(t *testing.T) {
 	s, w := sharedServer(t), seed(t, onPages)
-	secret, now := "s3cret-"+w.slug, time.Now().Unix()
+	secret, now := "s3cret-"+w.Slug, time.Now().Unix()
 	good := w.claims("hank@globex.com", nil)
 	with := func(changes map[string]any) map[string]any { return w.claims("hank@globex.com", changes) }
 	for name, token := range map[string]string{
@@ -127,7 +127,7 @@ func TestOnlyATokenThatTheSiteSignedIdentifiesAVisitor(t *testing.T) {
 		"HS512":                     jwt("HS512", secret, good),
 		"another secret":            jwt("HS256", "other", good),
 		"no secret":                 jwt("HS256", "", good),
-		"another site's secret":     jwt("HS256", "shop-"+w.slug, good),
+		"another site's secret":     jwt("HS256", "shop-"+w.Slug, good),
 		"another site's key":        jwt("HS256", secret, with(map[string]any{"site": w.Sites["shop"].SiteKey})),
 		"no site":                   jwt("HS256", secret, with(map[string]any{"site": nil})),
 		"expired":                   jwt("HS256", secret, with(map[string]any{"iat": now - 700, "exp": now - 100})),
@@ -210,7 +210,7 @@ func TestATokenIsUsedOnceByTheBrowserThatSendsItFirst(t *testing.T) {
 		t.Error("a token without jti is used once")
 	}
 	// A jti is a site's own.
-	token = jwt("HS256", "shop-"+w.slug, w.claims("peter@initech.com", map[string]any{"site": w.Sites["shop"].SiteKey, "jti": "jti-hank@globex.com"}))
+	token = jwt("HS256", "shop-"+w.Slug, w.claims("peter@initech.com", map[string]any{"site": w.Sites["shop"].SiteKey, "jti": "jti-hank@globex.com"}))
 	s.send(t, "POST", "/api/v1/visitors/identify", fmt.Sprintf(`{"site":%q,"visitor_id":"seventh","token":%q}`, w.Sites["shop"].SiteKey, token))
 	if got := w.visitor(t, "seventh"); got != peter {
 		t.Errorf("a jti of another site is taken for used: %d", got)
@@ -290,11 +290,11 @@ func TestASignedTokenAddsAPersonTheWayALeadDoes(t *testing.T) {
 			t.Errorf("a token %s adds %d", name, got)
 		}
 	}
-	inlet(t, "", "workspace", "set", w.slug, "--create-companies=off")
+	inlet(t, "", "workspace", "set", w.Slug, "--create-companies=off")
 	if got := claim("v-zoe", "zoe@zoeco.com", nil); got != (person{Email: "zoe@zoeco.com", Source: "lead"}) {
 		t.Errorf("without the setting, a company is added: %+v", got)
 	}
-	inlet(t, "", "workspace", "set", w.slug, "--create-contacts=off")
+	inlet(t, "", "workspace", "set", w.Slug, "--create-contacts=off")
 	before := w.contacts(t)
 	if got := w.identifies(t, s, "v-yan", w.token("yan@yanco.com", nil)); got != 0 || w.contacts(t) != before {
 		t.Errorf("without the setting, %d is added", got)
@@ -375,15 +375,15 @@ func TestWaitingEventsFindTheirPersonTheMomentTheVisitorProvesWhoTheyAre(t *test
 
 func TestTheLinkOfAnEmailIdentifiesWhoOpensItsPage(t *testing.T) {
 	s, w := sharedServer(t), seed(t, onPages)
-	page := "https://www." + w.slug + ".example/pricing?plan=pro&b;c=1&a&q=%zz&x=y%20z+#top"
+	page := "https://www." + w.Slug + ".example/pricing?plan=pro&b;c=1&a&q=%zz&x=y%20z+#top"
 	link := func() string {
 		address := strings.TrimSpace(inlet(t, "", "link", "create", w.Sites["www"].SiteKey, "--contact", "Hank@globex.com",
-			"--page", page, "--public-url", s.base))
-		return strings.TrimPrefix(address, s.base)
+			"--page", page, "--public-url", s.Base))
+		return strings.TrimPrefix(address, s.Base)
 	}()
 	click := func() (proof string) {
 		client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-		response, err := client.Get(s.base + link)
+		response, err := client.Get(s.Base + link)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -418,11 +418,11 @@ func TestTheLinkOfAnEmailIdentifiesWhoOpensItsPage(t *testing.T) {
 	if got := w.claim(t, s, "v5", map[string]any{"token": click()}); got != 0 {
 		t.Error("a click counts as a token of the site")
 	}
-	inlet(t, "", "site", "set", w.Sites["www"].SiteKey, "--origin", "https://new."+w.slug+".example")
+	inlet(t, "", "site", "set", w.Sites["www"].SiteKey, "--origin", "https://new."+w.Slug+".example")
 	if a := s.send(t, "GET", link, ""); a.status != 404 {
 		t.Errorf("a link to an origin that the site gave up answers %d", a.status)
 	}
-	inlet(t, "", "site", "set", w.Sites["www"].SiteKey, "--origin", "https://www."+w.slug+".example")
+	inlet(t, "", "site", "set", w.Sites["www"].SiteKey, "--origin", "https://www."+w.Slug+".example")
 	click()
 	dbtest.Exec(t, dbtest.URL(t), `update email_links set expires_at = now() - interval '1 second' where workspace_id = $1`, w.ID)
 	for _, gone := range []string{link, "/l/nope"} {
@@ -431,7 +431,7 @@ func TestTheLinkOfAnEmailIdentifiesWhoOpensItsPage(t *testing.T) {
 		}
 	}
 	// Inlet redirects to the site's own pages only.
-	for _, elsewhere := range []string{"https://evil.example/", "https://evil.example@www." + w.slug + ".example/", "https://www." + w.slug + ".example@evil.example/", "//www." + w.slug + ".example/", "/pricing", "javascript:alert(1)"} {
+	for _, elsewhere := range []string{"https://evil.example/", "https://evil.example@www." + w.Slug + ".example/", "https://www." + w.Slug + ".example@evil.example/", "//www." + w.Slug + ".example/", "/pricing", "javascript:alert(1)"} {
 		if _, err := tryInlet(t, "", "link", "create", w.Sites["www"].SiteKey, "--contact", "hank@globex.com", "--page", elsewhere); err == nil {
 			t.Errorf("a link to %s can be made", elsewhere)
 		}
@@ -444,7 +444,7 @@ func TestSecretsOverlapWhileTheyAreRotated(t *testing.T) {
 	try := func(visitor, secret string) bool {
 		return w.identifies(t, s, visitor, jwt("HS256", secret, w.claims("hank@globex.com", map[string]any{"jti": nil}))) != 0
 	}
-	first := "s3cret-" + w.slug
+	first := "s3cret-" + w.Slug
 	second := strings.TrimSpace(inlet(t, "", "site", "rotate", key))
 	if !try("a1", first) || !try("a2", second) {
 		t.Error("one of two secrets is not valid")
@@ -472,7 +472,7 @@ func TestPublicRoutesServePagesOfTheirSitesOnlyAndAnswerBrowsers(t *testing.T) {
 	identify := fmt.Sprintf(`{"site":%q,"visitor_id":"v"}`, w.Sites["www"].SiteKey)
 	form, meeting := "/api/v1/forms/"+w.Forms["demo"].PublicKey, "/api/v1/meeting-forms/"+w.MeetingForms["call"].PublicKey
 	booking := fmt.Sprintf(`{"starts_at":%q,"fields":{"email":"a@newco.com","name":"A"}}`, w.slots(t, s, "")[3])
-	own := "https://www." + w.slug + ".example"
+	own := "https://www." + w.Slug + ".example"
 	for _, r := range []struct {
 		method, path, body string
 		status             int
@@ -484,14 +484,14 @@ func TestPublicRoutesServePagesOfTheirSitesOnlyAndAnswerBrowsers(t *testing.T) {
 		{"GET", meeting + "/slots", "", 200},
 		{"POST", meeting, booking, 201},
 	} {
-		for _, origin := range []string{"https://evil.example", "null", "http://www." + w.slug + ".example", own + ".evil.example", own + ":8443"} {
+		for _, origin := range []string{"https://evil.example", "null", "http://www." + w.Slug + ".example", own + ".evil.example", own + ":8443"} {
 			a := s.send(t, r.method, r.path, r.body, "Origin: "+origin)
 			expect(t, a, 403, "origin_not_allowed", "")
 			if a.header.Get("Access-Control-Allow-Origin") != "*" {
 				t.Errorf("%s: a page cannot read why it is refused", r.path)
 			}
 		}
-		for _, origin := range []string{own, s.base, ""} { // "" last: no page at all
+		for _, origin := range []string{own, s.Base, ""} { // "" last: no page at all
 			if r.path == meeting && r.method == "POST" && origin != own {
 				continue // the slot is taken by then
 			}
@@ -507,7 +507,7 @@ func TestPublicRoutesServePagesOfTheirSitesOnlyAndAnswerBrowsers(t *testing.T) {
 	}
 	for _, path := range []string{"/api/v1/leads", "/api/v1/events", "/api/v1/motions/1/start"} {
 		for _, method := range []string{"OPTIONS", "POST"} {
-			if a := s.send(t, method, path, "{}", "Origin: "+own, w.key("all")); a.header.Get("Access-Control-Allow-Origin") != "" {
+			if a := s.send(t, method, path, "{}", "Origin: "+own, w.Key("all")); a.header.Get("Access-Control-Allow-Origin") != "" {
 				t.Errorf("%s %s is open to pages", method, path)
 			}
 		}
@@ -601,8 +601,8 @@ func TestVisitorsSitesAndFormsOfAnotherWorkspaceAreNotThere(t *testing.T) {
 	// Their token on my site, and mine signed with their secret.
 	for _, token := range []string{
 		theirs.token("hank@globex.com", nil),
-		jwt("HS256", "s3cret-"+theirs.slug, mine.claims("hank@globex.com", nil)),
-		jwt("HS256", "s3cret-"+mine.slug, theirs.claims("hank@globex.com", nil)),
+		jwt("HS256", "s3cret-"+theirs.Slug, mine.claims("hank@globex.com", nil)),
+		jwt("HS256", "s3cret-"+mine.Slug, theirs.claims("hank@globex.com", nil)),
 	} {
 		if got := mine.identifies(t, s, "v", token); got != 0 {
 			t.Errorf("a token of theirs identifies %d", got)
@@ -613,13 +613,13 @@ func TestVisitorsSitesAndFormsOfAnotherWorkspaceAreNotThere(t *testing.T) {
 	if got := theirs.visitor(t, "v"); got != 0 {
 		t.Errorf("their visitor is %d", got)
 	}
-	a := s.send(t, "POST", "/api/v1/events", `{"id":"e","name":"n","visitor":{"id":"v"}}`, theirs.key("all"))
+	a := s.send(t, "POST", "/api/v1/events", `{"id":"e","name":"n","visitor":{"id":"v"}}`, theirs.Key("all"))
 	if a.field("status") != "pending_identity" {
 		t.Errorf("an event of theirs with my visitor's id is %v", a.field("status"))
 	}
 	// My page cannot use their form, nor their page mine.
 	path := "/api/v1/forms/" + mine.Forms["demo"].PublicKey
-	expect(t, s.send(t, "POST", path, `{"fields":{"email":"a@newco.com"}}`, "Origin: https://www."+theirs.slug+".example"), 403, "origin_not_allowed", "")
+	expect(t, s.send(t, "POST", path, `{"fields":{"email":"a@newco.com"}}`, "Origin: https://www."+theirs.Slug+".example"), 403, "origin_not_allowed", "")
 	// Unknown and malformed keys answer the same.
 	var first []byte
 	for _, key := range []string{"form_unknown", mine.MeetingForms["call"].PublicKey, "x", "%00", "form_" + strings.Repeat("a", 200)} {

@@ -3,19 +3,17 @@ package contract
 import (
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/inletdev/inlet/db/dbtest"
+	"github.com/inletdev/inlet/impl/servertest"
 )
 
 func TestEveryAnsweredEventSurvivesKillsOfServerAndDatabaseAndIsRecordedAndCountedOnce(t *testing.T) {
-	dir, e := ownDatabase(t)
+	e := servertest.StartPostgres(t)
 	key := ""
 	answered := make(map[string]bool)
 	sent := 0
@@ -44,7 +42,7 @@ func TestEveryAnsweredEventSurvivesKillsOfServerAndDatabaseAndIsRecordedAndCount
 					mu.Unlock()
 					// Each id is sent until it is answered, as a client would.
 					for range 3 {
-						r, _ := http.NewRequest(http.MethodPost, s.base+"/api/v1/events",
+						r, _ := http.NewRequest(http.MethodPost, s.Base+"/api/v1/events",
 							strings.NewReader(`{"id":"`+id+`","name":"n","company":{"id":7}}`))
 						r.Header.Set("Authorization", strings.TrimPrefix(key, "Authorization: "))
 						response, err := http.DefaultClient.Do(r)
@@ -64,30 +62,22 @@ func TestEveryAnsweredEventSurvivesKillsOfServerAndDatabaseAndIsRecordedAndCount
 		}
 		time.Sleep(1200 * time.Millisecond)
 		if victim == "server" {
-			s.process.Process.Kill()
-			<-s.exited
+			s.Kill()
 		} else {
-			raw, err := os.ReadFile(filepath.Join(dir, "postgres", "postmaster.pid"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			var pid int
-			fmt.Sscan(string(raw), &pid)
-			syscall.Kill(pid, syscall.SIGKILL)
+			e.Kill(t)
 		}
 		close(stop)
 		sending.Wait()
 		if victim == "database" {
-			e = startDatabase(t, dir)
-			s.stop()
+			e.Start(t)
+			s.Stop()
 		}
 	}
-	defer e.Stop()
 	if len(answered) < 50 {
 		t.Fatalf("only %d events were answered", len(answered))
 	}
 	s := start(t, e.URL())
-	defer s.stop()
+	defer s.Stop()
 	recorded := make(map[string]int)
 	for id := range strings.SplitSeq(dbtest.Query[string](t, e.URL(), `select string_agg(id, ' ') from events`), " ") {
 		recorded[id]++
@@ -107,7 +97,7 @@ func TestEveryAnsweredEventSurvivesKillsOfServerAndDatabaseAndIsRecordedAndCount
 		t.Errorf("the total is %v, %d are recorded", a.field("total"), len(recorded))
 	}
 	// And so do the facts, though the work on them was cut off.
-	w := seeded{ID: dbtest.Query[int64](t, e.URL(), `select workspace_id from workspaces`)}
+	w := seeded{servertest.Workspace{ID: dbtest.Query[int64](t, e.URL(), `select workspace_id from workspaces`)}}
 	w.factsAgree(t, e.URL())
 	if n := dbtest.Query[int](t, e.URL(), `select sum(events) from event_facts`); n != len(recorded) {
 		t.Errorf("%d events became facts, %d are recorded", n, len(recorded))

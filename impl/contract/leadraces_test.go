@@ -15,8 +15,8 @@ import (
 // looked for its people before the first can add any: until then nobody may write.
 func (w seeded) parallelLeads(t *testing.T, n int, of func(i int) (body string, headers []string)) []answer {
 	t.Helper()
-	both := []*server{sharedServer(t), start(t, dbtest.URL(t))}
-	defer both[1].stop()
+	both := []server{sharedServer(t), start(t, dbtest.URL(t))}
+	defer both[1].Stop()
 	release := dbtest.Hold(t, dbtest.URL(t), `lock table companies, contacts in share mode`)
 	answers := make([]answer, n)
 	var parallel sync.WaitGroup
@@ -213,7 +213,7 @@ func TestLeadsThatComeDuringASeedFindWhatItAdds(t *testing.T) {
 	parallel.Go(func() {
 		report = inlet(t, `
 workspaces:
-  - slug: `+w.slug+`
+  - slug: `+w.Slug+`
     companies:
       - {ref: meet_0, name: Meet 0, domain: meet-0.com}
       - {ref: meet_1, name: Meet 1, domain: meet-1.com}
@@ -241,7 +241,7 @@ workspaces:
 	if err := json.Unmarshal([]byte(report), &seeds); err != nil {
 		t.Fatal(err)
 	}
-	added := seeds.Workspaces[w.slug]
+	added := seeds.Workspaces[w.Slug]
 	for i, c := range sent {
 		a := answers[i]
 		if a.status != 201 || a.field("company_id") != idOf(added.Companies[c.company]) || a.field("contact_id") != idOf(added.Contacts[c.contact]) ||

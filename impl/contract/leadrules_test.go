@@ -308,7 +308,7 @@ func TestLeadsCreateWhatTheWorkspaceLetsThem(t *testing.T) {
 	s, w := sharedServer(t), seed(t, leadWorkspace)
 	set := func(companies, contacts bool) {
 		t.Helper()
-		inlet(t, fmt.Sprintf("workspaces: [{slug: %s, leads: {create_companies: %t, create_contacts: %t}}]", w.slug, companies, contacts), "seed", "-")
+		inlet(t, fmt.Sprintf("workspaces: [{slug: %s, leads: {create_companies: %t, create_contacts: %t}}]", w.Slug, companies, contacts), "seed", "-")
 	}
 	n := 0
 	for _, companies := range []bool{true, false} {
@@ -354,7 +354,7 @@ func TestALeadOfATestKeyTouchesNothing(t *testing.T) {
 		`{"email":"x@new-by-a-test-key.com","company_name":"Globex"}`,
 		`{"name":"x","company_domain":"globex.com","linkedin_url":"https://www.linkedin.com/in/hank-scorpio"}`,
 	} {
-		a := s.send(t, "POST", "/api/v1/leads", body, w.key("test"))
+		a := s.send(t, "POST", "/api/v1/leads", body, w.Key("test"))
 		if a.status != 201 || a.field("is_test") != true || a.field("reconciled") != false || a.field("company_id") != nil || a.field("contact_id") != nil {
 			t.Errorf("%s answers %d %s", body, a.status, a.body)
 		}
@@ -369,7 +369,7 @@ func TestALeadOfATestKeyTouchesNothing(t *testing.T) {
 	if got := w.row(t, "contacts", w.Contacts["hank"]); fmt.Sprint(got) != fmt.Sprint(hank) {
 		t.Errorf("the contact is changed: %v", got)
 	}
-	expect(t, s.send(t, "POST", "/api/v1/leads", `{"title":"x"}`, w.key("test")), 400, "invalid_lead", "email")
+	expect(t, s.send(t, "POST", "/api/v1/leads", `{"title":"x"}`, w.Key("test")), 400, "invalid_lead", "email")
 }
 
 // repeated expects a lead to be refused because its key created the first.
@@ -385,7 +385,7 @@ func TestAnIdempotencyKeyMakesOneLead(t *testing.T) {
 	s, w, foreign := sharedServer(t), seed(t, leadWorkspace), seed(t, leadWorkspace)
 	alias := func(body string, headers ...string) answer {
 		t.Helper()
-		return s.send(t, "POST", "/api/v1/lead", body, append([]string{w.key("all")}, headers...)...)
+		return s.send(t, "POST", "/api/v1/lead", body, append([]string{w.Key("all")}, headers...)...)
 	}
 	created := func(a answer) answer {
 		t.Helper()
@@ -406,8 +406,8 @@ func TestAnIdempotencyKeyMakesOneLead(t *testing.T) {
 	repeated(t, w.lead(t, s, `{"email":"y@keyed-two.com","company_name":"Hooli"}`, "Idempotency-Key: k"), first)
 	repeated(t, w.lead(t, s, `{"email":"y@example.com"}`, "Idempotency-Key: k"), first)
 	repeated(t, alias(`{"email":"hank@globex.com","title":"No"}`, "Idempotency-Key: k"), first)
-	repeated(t, s.send(t, "POST", "/api/v1/leads", `{"name":"x"}`, w.key("second"), "Idempotency-Key: k"), first)
-	repeated(t, s.send(t, "POST", "/api/v1/leads", `{"name":"x"}`, w.key("test"), "Idempotency-Key: k"), first)
+	repeated(t, s.send(t, "POST", "/api/v1/leads", `{"name":"x"}`, w.Key("second"), "Idempotency-Key: k"), first)
+	repeated(t, s.send(t, "POST", "/api/v1/leads", `{"name":"x"}`, w.Key("test"), "Idempotency-Key: k"), first)
 	if got := w.people(t); got != before {
 		t.Errorf("repeats left %v, want %v", got, before)
 	}
@@ -495,13 +495,13 @@ func TestALeadFindsNothingOfAnotherWorkspace(t *testing.T) {
 }
 
 // emptyKey sends a lead with a header that says nothing.
-func (w seeded) emptyKey(t testing.TB, s *server) answer {
+func (w seeded) emptyKey(t testing.TB, s server) answer {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.base+"/api/v1/leads", strings.NewReader(`{"name":"x"}`))
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.Base+"/api/v1/leads", strings.NewReader(`{"name":"x"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Header.Set("Authorization", strings.TrimPrefix(w.key("all"), "Authorization: "))
+	r.Header.Set("Authorization", strings.TrimPrefix(w.Key("all"), "Authorization: "))
 	r.Header["Idempotency-Key"] = []string{""}
 	response, err := http.DefaultClient.Do(r)
 	if err != nil {

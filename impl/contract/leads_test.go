@@ -49,9 +49,9 @@ workspaces:
 `
 
 // lead sends a lead with the key "all".
-func (w seeded) lead(t testing.TB, s *server, body string, headers ...string) answer {
+func (w seeded) lead(t testing.TB, s server, body string, headers ...string) answer {
 	t.Helper()
-	return s.send(t, "POST", "/api/v1/leads", body, append([]string{w.key("all")}, headers...)...)
+	return s.send(t, "POST", "/api/v1/leads", body, append([]string{w.Key("all")}, headers...)...)
 }
 
 // row gives a record as the database has it; what is null in it is left out.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/inletdev/inlet/db/dbtest"
+	"github.com/inletdev/inlet/impl/servertest"
 )
 
 type eventRow struct {
@@ -31,9 +32,9 @@ type eventPage struct {
 	Total      int
 }
 
-func (w seeded) list(t testing.TB, s *server, query url.Values) eventPage {
+func (w seeded) list(t testing.TB, s server, query url.Values) eventPage {
 	t.Helper()
-	a := s.send(t, "GET", "/api/v1/events?"+query.Encode(), "", w.key("all"))
+	a := s.send(t, "GET", "/api/v1/events?"+query.Encode(), "", w.Key("all"))
 	if a.status != 200 {
 		t.Fatalf("%v: %d %s", query, a.status, a.body)
 	}
@@ -43,7 +44,7 @@ func (w seeded) list(t testing.TB, s *server, query url.Values) eventPage {
 }
 
 // walk reads all pages of a list.
-func (w seeded) walk(t testing.TB, s *server, query url.Values) (rows []eventRow, totals []int) {
+func (w seeded) walk(t testing.TB, s server, query url.Values) (rows []eventRow, totals []int) {
 	t.Helper()
 	for {
 		page := w.list(t, s, query)
@@ -217,15 +218,14 @@ func TestACursorIsOfItsListItsWorkspaceAndItsFilters(t *testing.T) {
 		"/api/v1/events?cursor=" + cursor + "A":           w,
 		"/api/v1/event-types?cursor=n1":                   w,
 	} {
-		expect(t, s.send(t, "GET", query, "", of.key("all")), 400, "invalid_cursor", "cursor")
+		expect(t, s.send(t, "GET", query, "", of.Key("all")), 400, "invalid_cursor", "cursor")
 	}
 }
 
 func TestAListShowsThirtyDaysToTheMillisecond(t *testing.T) {
-	_, e := ownDatabase(t)
-	defer e.Stop()
+	e := servertest.StartPostgres(t)
 	s := start(t, e.URL())
-	defer s.stop()
+	defer s.Stop()
 	key := newKey(t, e)
 	for i := range 3 {
 		if a := s.send(t, "POST", "/api/v1/events", fmt.Sprintf(`{"id":"d%d","name":"n","visitor":{"id":"v"}}`, i), key); a.status != 202 {
@@ -249,13 +249,13 @@ func TestAListShowsThirtyDaysToTheMillisecond(t *testing.T) {
 	second := dbtest.Query[int64](t, e.URL(), `select event_no >> 20 from events where id = 'd1'`)
 	dbtest.Exec(t, e.URL(), fmt.Sprintf(`alter database inlet set inlet.clock_offset = '%d milliseconds'`,
 		30*24*3600*1000-(time.Now().UnixMilli()-second)-60_000))
-	s.stop()
+	s.Stop()
 	s = start(t, e.URL())
 	if n := total(); n != 3 {
 		t.Errorf("%v events are listed a minute before 30 days", n)
 	}
 	dbtest.Exec(t, e.URL(), `alter database inlet set inlet.clock_offset = '30 days 1 minute'`)
-	s.stop()
+	s.Stop()
 	s = start(t, e.URL())
 	if n := total(); n != 0 {
 		t.Errorf("%v events are listed after 30 days", n)
@@ -286,7 +286,7 @@ func TestEventTypesAreListedByNameWithWhatWasSeen(t *testing.T) {
 	var all []typeRow
 	query := url.Values{"limit": {"1"}}
 	for {
-		a := s.send(t, "GET", "/api/v1/event-types?"+query.Encode(), "", w.key("all"))
+		a := s.send(t, "GET", "/api/v1/event-types?"+query.Encode(), "", w.Key("all"))
 		var page struct {
 			Rows       []json.RawMessage
 			NextCursor *string

@@ -353,7 +353,7 @@ type refusedRequest struct {
 type trial struct {
 	*testing.T
 	seed      uint64
-	processes []*server
+	processes []server
 	shared    []*modelWorkspace // by all clients
 	limited   []*modelWorkspace // and these are at a low limit
 }
@@ -362,10 +362,9 @@ type trial struct {
 func (tr *trial) tellEnded() {
 	for _, s := range tr.processes {
 		select {
-		case err := <-s.exited:
-			s.exited <- err // for who stops it
-			log := s.log.String()
-			tr.Errorf("INLET_MODEL_SEED=%d: a process ended, %v:\n%s", tr.seed, err, log[max(0, len(log)-20_000):])
+		case <-s.Exited():
+			log := s.Log()
+			tr.Errorf("INLET_MODEL_SEED=%d: a process ended:\n%s", tr.seed, log[max(0, len(log)-20_000):])
 		default:
 		}
 	}
@@ -394,14 +393,14 @@ func (tr *trial) client(number int, own *modelWorkspace) *client {
 	}
 }
 
-func (c *client) process() *server { return c.processes[c.luck.IntN(len(c.processes))] }
+func (c *client) process() server { return c.processes[c.luck.IntN(len(c.processes))] }
 
 // disagree tells what was done and how it should have ended. It ends the test:
 // what follows would only be a consequence.
 func (c *client) disagree(m *modelWorkspace, format string, args ...any) {
 	c.Helper()
 	c.Errorf("INLET_MODEL_SEED=%d, client %d, operation %d, workspace %s: %s",
-		c.seed, c.number, c.operation, m.slug, fmt.Sprintf(format, args...))
+		c.seed, c.number, c.operation, m.Slug, fmt.Sprintf(format, args...))
 }
 
 // chance tells true in so many of a hundred cases.
@@ -719,7 +718,7 @@ func (c *client) sendNoEvents(m *modelWorkspace) {
 		{"/batch", `{"events":[` + one + `]`, 400, "invalid_body", ""},
 		{"/batch", `{"events":[` + strings.Repeat(one+",", 100) + one + `]}`, 413, "batch_too_large", "events"},
 	})
-	a := c.process().send(c, "POST", "/api/v1/events"+request.path, request.body, m.key("all"))
+	a := c.process().send(c, "POST", "/api/v1/events"+request.path, request.body, m.Key("all"))
 	if code, param := a.refusal(); a.status != request.status || code != request.code || param != request.param {
 		c.disagree(m, "%.3000s\nis answered %d %s\nThe model expects %d %s at %q",
 			request.body, a.status, a.body, request.status, request.code, request.param)
@@ -873,7 +872,7 @@ func (c *client) agreeOnTypes(m *modelWorkspace, events []eventRow) {
 	query := url.Values{}
 	for read := 0; ; {
 		query.Set("limit", strconv.Itoa(20+c.random.IntN(81)))
-		a := c.process().send(c, "GET", "/api/v1/event-types?"+query.Encode(), "", m.key("all"))
+		a := c.process().send(c, "GET", "/api/v1/event-types?"+query.Encode(), "", m.Key("all"))
 		var page struct {
 			Rows []struct {
 				Name, Label, Status string
@@ -1030,7 +1029,7 @@ func model(t testing.TB, unusedTypes, limit int, unit time.Duration) *modelWorks
 	case 24 * time.Hour:
 		perDay = limit
 	}
-	inlet(t, "", "workspace", "set", m.slug, fmt.Sprintf("--events-per-minute=%d", perMinute), fmt.Sprintf("--events-per-day=%d", perDay))
+	inlet(t, "", "workspace", "set", m.Slug, fmt.Sprintf("--events-per-minute=%d", perMinute), fmt.Sprintf("--events-per-day=%d", perDay))
 	return m
 }
 
@@ -1054,8 +1053,8 @@ func (m *modelWorkspace) refer(other seeded) {
 		{`{"domain":"globex.de."}`, globex, "globex.de"},
 		{`{"domain":"B\u00dcCHER.example"}`, globex, "xn--bcher-kva.example"},
 		{`{"domain":"mail.initech.co.uk"}`, initech, "mail.initech.co.uk"},
-		{`{"domain":"` + m.slug + `.example"}`, local, m.slug + ".example"},
-		{`{"domain":"` + other.slug + `.example"}`, 0, other.slug + ".example"},
+		{`{"domain":"` + m.Slug + `.example"}`, local, m.Slug + ".example"},
+		{`{"domain":"` + other.Slug + `.example"}`, 0, other.Slug + ".example"},
 		{`{"domain":"other.co.uk"}`, 0, "other.co.uk"},
 		{`{"domain":"nobody.example"}`, 0, "nobody.example"},
 	}
@@ -1067,13 +1066,13 @@ func (m *modelWorkspace) refer(other seeded) {
 		{`{"id":9007199254740991}`, 0},
 		{`{"email":"HANK@globex.com"}`, hank},
 		{`{"email":"milton@gmail.com"}`, milton},
-		{`{"email":"local@` + m.slug + `.example"}`, here},
-		{`{"email":"local@` + other.slug + `.example"}`, 0},
+		{`{"email":"local@` + m.Slug + `.example"}`, here},
+		{`{"email":"local@` + other.Slug + `.example"}`, 0},
 		{`{"email":"nobody@globex.com"}`, 0},
 		{`{"email":"no address"}`, 0},
 	}
 	m.visitors = []visitorReference{
-		{"v-hank", hank}, {"v-alone", alone}, {"v-" + m.slug, here}, {"v-" + other.slug, 0}, {"v-nobody", 0}, {"never-seen", 0},
+		{"v-hank", hank}, {"v-alone", alone}, {"v-" + m.Slug, here}, {"v-" + other.Slug, 0}, {"v-nobody", 0}, {"never-seen", 0},
 	}
 }
 
@@ -1096,8 +1095,8 @@ func TestParallelClientsOfTwoProcessesAgreeWithAModel(t *testing.T) {
 	operations := int(setting(t, "INLET_MODEL_OPERATIONS", 3000))
 	tr := &trial{T: t, seed: setting(t, "INLET_MODEL_SEED", rand.Uint64())}
 	other := start(t, dbtest.URL(t))
-	defer other.stop()
-	tr.processes = []*server{sharedServer(t), other}
+	defer other.Stop()
+	tr.processes = []server{sharedServer(t), other}
 	defer tr.tellEnded()
 
 	tr.shared = []*modelWorkspace{model(t, 0, 0, 0), model(t, 0, 0, 0)}

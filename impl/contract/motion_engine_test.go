@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/inletdev/inlet/db/dbtest"
+	"github.com/inletdev/inlet/impl/servertest"
 )
 
 // crowded adds motions to doomed that let few in.
@@ -36,7 +37,7 @@ func TestMotions(t *testing.T) {
 		broken, stuckElsewhere := seedOn(t, address, "broken", crowded(1)), seedOn(t, address, "stuck", crowded(1))
 		w := seedOn(t, address, "prompt", crowded(5))
 		s := start(t, address)
-		defer s.stop()
+		defer s.Stop()
 		// Another workspace whose decisions fail or are held up is no reason.
 		defer dbtest.Hold(t, address, `select pg_advisory_xact_lock(30, hashint8($1))`, stuckElsewhere.ID)()
 		dbtest.Exec(t, address, `update motions set entry = entry || '{"reentry_days": "x"}' where workspace_id = $1`, broken.ID)
@@ -69,7 +70,7 @@ func TestMotions(t *testing.T) {
 func engine(t *testing.T, beside func(string, func(*testing.T))) {
 	_, shared := dbtest.Private(t)
 	common := start(t, shared)
-	t.Cleanup(func() { common.stop() })
+	t.Cleanup(func() { common.Stop() })
 	beside("decide five thousand entries once, with two processes", func(t *testing.T) {
 		_, address := dbtest.Private(t)
 		w := seedOn(t, address, "crowd", crowded(500))
@@ -80,7 +81,7 @@ func engine(t *testing.T, beside func(string, func(*testing.T))) {
 		began := time.Now()
 		for range 2 {
 			s := start(t, address)
-			defer s.stop()
+			defer s.Stop()
 		}
 		eventually(t, "decisions", "4500 already_enrolled, 500 entered", func() string { return w.reasons(t, address, "noted") })
 		t.Logf("decided after %v", time.Since(began))
@@ -95,8 +96,8 @@ func engine(t *testing.T, beside func(string, func(*testing.T))) {
 		_, address := dbtest.Private(t)
 		w := seedOn(t, address, "alone", crowded(2))
 		s, other := start(t, address), start(t, address)
-		defer s.stop()
-		defer other.stop()
+		defer s.Stop()
+		defer other.Stop()
 		undecided := dbtest.Hold(t, address, `select pg_advisory_xact_lock(30, hashint8($1))`, w.ID)
 		w.starts(t, s, "plain", "c0")
 		held := dbtest.Hold(t, address, `select from motion_entries where workspace_id = $1 for update`, w.ID)
@@ -119,9 +120,9 @@ func engine(t *testing.T, beside func(string, func(*testing.T))) {
 		midnight := time.Now().Add(20 * time.Second) // by this machine's clock: the servers have started by then
 		dbtest.Exec(t, address, fmt.Sprintf(`alter database %s set inlet.clock_offset = '%d milliseconds'`,
 			dbtest.Query[string](t, address, `select current_database()`), edge.Sub(midnight).Milliseconds()))
-		servers := []*server{start(t, address), start(t, address)}
-		defer servers[0].stop()
-		defer servers[1].stop()
+		servers := []server{start(t, address), start(t, address)}
+		defer servers[0].Stop()
+		defer servers[1].Stop()
 		time.Sleep(time.Until(midnight.Add(-4 * time.Second)))
 		var parallel sync.WaitGroup
 		for i := range 60 {
@@ -168,22 +169,22 @@ func engine(t *testing.T, beside func(string, func(*testing.T))) {
 		w := seedOn(t, address, "refused", crowded(3))
 		run := func(args ...string) {
 			t.Helper()
-			if out, err := tryInletOn(t, address, "", args...); err != nil {
+			if out, err := servertest.Command(t, address, "", args...); err != nil {
 				t.Fatalf("%s %v", out, err)
 			}
 		}
-		run("motion", "pause", fmt.Sprint(w.Motions["event"]), "--workspace", w.slug)
+		run("motion", "pause", fmt.Sprint(w.Motions["event"]), "--workspace", w.Slug)
 		w.triggers(s, "event", "c0", "e0")
 		eventually(t, "a paused motion", "1 motion_paused", func() string { return w.reasons(t, address, "event") })
-		run("workspace", "set", w.slug, "--agents=off")
+		run("workspace", "set", w.Slug, "--agents=off")
 		w.triggers(s, "event", "c0", "e1")
 		w.triggers(s, "lead", "c0", "l1")
 		w.triggers(s, "signal", "c0", "s1")
 		eventually(t, "agents off", "1 agents_off, 1 motion_paused", func() string { return w.reasons(t, address, "event") })
 		eventually(t, "agents off", "1 agents_off", func() string { return w.reasons(t, address, "lead") })
 		eventually(t, "agents off", "1 agents_off", func() string { return w.reasons(t, address, "signal") })
-		run("workspace", "set", w.slug, "--agents=on")
-		run("motion", "archive", fmt.Sprint(w.Motions["event"]), "--workspace", w.slug)
+		run("workspace", "set", w.Slug, "--agents=on")
+		run("motion", "archive", fmt.Sprint(w.Motions["event"]), "--workspace", w.Slug)
 		w.triggers(s, "event", "c1", "e2")
 		w.triggers(s, "lead", "c1", "l2")
 		eventually(t, "agents on", "1 agents_off, 1 entered", func() string { return w.reasons(t, address, "lead") })
@@ -202,7 +203,7 @@ func engine(t *testing.T, beside func(string, func(*testing.T))) {
 			select workspace_id, $2, company_id, '{}', '[{"kind": "add_note", "text": "no"}, {"kind": "add_to_segment", "segment": 9999999}]', inlet_now() - interval '1 day'
 			from companies where workspace_id = $1 order by company_id limit $3`, w.ID, w.Motions["steps"], poisoned)
 		s := start(t, address)
-		defer s.stop()
+		defer s.Stop()
 		good := fmt.Sprint("c", poisoned)
 		w.starts(t, s, "noted", good)
 		eventually(t, "another's step", 1, func() int {
@@ -221,7 +222,7 @@ func engine(t *testing.T, beside func(string, func(*testing.T))) {
 			n := w.sent(t, address, "steps", "c0")
 			return sent{Status: n.Status, Problem: n.Problem, Notes: n.Notes}
 		})
-		out, err := tryInletOn(t, address, "", "motion", "list", "--workspace", w.slug)
+		out, err := servertest.Command(t, address, "", "motion", "list", "--workspace", w.Slug)
 		if err != nil || !strings.Contains(out, "209") {
 			t.Errorf("motion list says\n%s%v", out, err)
 		}
@@ -231,7 +232,7 @@ func engine(t *testing.T, beside func(string, func(*testing.T))) {
 		_, address := dbtest.Private(t)
 		w := seedOn(t, address, "locked", crowded(2))
 		s := start(t, address)
-		defer s.stop()
+		defer s.Stop()
 		w.starts(t, s, "steps", "c0")
 		eventually(t, "half way", halfWay, func() string { return w.effects(t, address, "c0") })
 		held := dbtest.Hold(t, address, `select from companies where workspace_id = $1 and company_id = $2 for update`, w.ID, w.Companies["c0"])
@@ -251,7 +252,7 @@ func engine(t *testing.T, beside func(string, func(*testing.T))) {
 		_, address := dbtest.Private(t)
 		r := receive(t)
 		s := start(t, address, r.env...)
-		defer func() { s.stop() }()
+		defer func() { s.Stop() }()
 		w := seedOn(t, address, "last", hooked(1, r.URL+"/last"))
 		arrived := make(chan bool, 1000)
 		r.on("/last", func(attempt int, _ http.ResponseWriter, r *http.Request) {
@@ -264,7 +265,7 @@ func engine(t *testing.T, beside func(string, func(*testing.T))) {
 			select $1, $2, $3, '{}', steps, 7, inlet_now() from motions where motion_id = $2`, w.ID, w.Motions["hook0"], w.Companies["c0"])
 		undecided()
 		<-arrived
-		if err := s.stop(); err != nil {
+		if err := s.Stop(); err != nil {
 			t.Error(err)
 		}
 		if n := w.sent(t, address, "hook0", "c0"); n.Status != "active" || n.Attempts != 7 {
@@ -278,7 +279,7 @@ func engine(t *testing.T, beside func(string, func(*testing.T))) {
 		address, s := shared, common
 		ours, theirs := seedOn(t, address, "ours", crowded(2)), seedOn(t, address, "theirs", crowded(2))
 		begin := func(w seeded, motion, company int64, contacts string) int {
-			return s.post(fmt.Sprintf("/api/v1/motions/%d/start", motion), fmt.Sprintf(`{"companyId":%d%s}`, company, contacts), w.key("all"), "Idempotency-Key: same")
+			return s.post(fmt.Sprintf("/api/v1/motions/%d/start", motion), fmt.Sprintf(`{"companyId":%d%s}`, company, contacts), w.Key("all"), "Idempotency-Key: same")
 		}
 		if status := begin(ours, theirs.Motions["steps"], ours.Companies["c0"], ""); status != 404 {
 			t.Errorf("a motion of another workspace answers %d", status)
@@ -297,7 +298,7 @@ func engine(t *testing.T, beside func(string, func(*testing.T))) {
 		}
 		eventually(t, "ours", halfWay, func() string { return ours.effects(t, address, "c0") })
 		for _, command := range []string{"pause", "activate", "archive", "show"} {
-			if out, err := tryInletOn(t, address, "", "motion", command, fmt.Sprint(theirs.Motions["steps"]), "--workspace", ours.slug); err == nil {
+			if out, err := servertest.Command(t, address, "", "motion", command, fmt.Sprint(theirs.Motions["steps"]), "--workspace", ours.Slug); err == nil {
 				t.Errorf("motion %s of another workspace's says %s", command, out)
 			}
 		}
@@ -305,7 +306,7 @@ func engine(t *testing.T, beside func(string, func(*testing.T))) {
 			t.Errorf("another workspace's motion is %s now", got)
 		}
 		// Ours are paused and their enrollment goes on; agents likewise.
-		tryInletOn(t, address, "", "workspace", "set", ours.slug, "--agents=off")
+		servertest.Command(t, address, "", "workspace", "set", ours.Slug, "--agents=off")
 		eventually(t, "theirs", allDone, func() string {
 			hasten(t, address, theirs.ID)
 			return theirs.effects(t, address, "c0")

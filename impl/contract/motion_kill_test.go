@@ -1,19 +1,16 @@
 package contract
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/inletdev/inlet/db/dbtest"
+	"github.com/inletdev/inlet/impl/servertest"
 )
 
 // doomed is a workspace with a company for every death, and motions whose every
@@ -107,8 +104,8 @@ func hasten(t testing.TB, address string, workspace int64) {
 }
 
 // post sends a request that may have no answer.
-func (s *server) post(path, body string, headers ...string) (status int) {
-	r, err := http.NewRequest(http.MethodPost, s.base+path, strings.NewReader(body))
+func (s server) post(path, body string, headers ...string) (status int) {
+	r, err := http.NewRequest(http.MethodPost, s.Base+path, strings.NewReader(body))
 	if err != nil {
 		return 0
 	}
@@ -123,12 +120,6 @@ func (s *server) post(path, body string, headers ...string) (status int) {
 	}
 	response.Body.Close()
 	return response.StatusCode
-}
-
-// kill ends a server at once.
-func (s *server) kill() {
-	s.process.Process.Kill()
-	<-s.exited
 }
 
 // effects tells all that the motion named steps did to a company.
@@ -177,16 +168,16 @@ var deaths = []death{
 }
 
 // triggers makes a company enter a motion, and does so again with the same key.
-func (w seeded) triggers(s *server, motion, company, key string) (status int) {
+func (w seeded) triggers(s server, motion, company, key string) (status int) {
 	switch motion {
 	case "event", "signal":
 		name := map[string]string{"event": "trial_started", "signal": "clicked"}[motion]
-		return s.post("/api/v1/events", fmt.Sprintf(`{"id":%q,"name":%q,"company":{"id":%d}}`, key, name, w.Companies[company]), w.key("all"))
+		return s.post("/api/v1/events", fmt.Sprintf(`{"id":%q,"name":%q,"company":{"id":%d}}`, key, name, w.Companies[company]), w.Key("all"))
 	case "lead":
-		return s.post("/api/v1/leads", fmt.Sprintf(`{"email":"p@%s.com"}`, company), w.key("all"), "Idempotency-Key: "+key)
+		return s.post("/api/v1/leads", fmt.Sprintf(`{"email":"p@%s.com"}`, company), w.Key("all"), "Idempotency-Key: "+key)
 	}
 	return s.post(fmt.Sprintf("/api/v1/motions/%d/start", w.Motions[motion]), fmt.Sprintf(`{"companyId":%d}`, w.Companies[company]),
-		w.key("all"), "Idempotency-Key: "+key)
+		w.Key("all"), "Idempotency-Key: "+key)
 }
 
 func deadWorkers(beside func(string, func(*testing.T))) {
@@ -215,7 +206,7 @@ func dieAll(t *testing.T, die []death, victims []string) {
 	_, address := dbtest.Private(t)
 	w := seedOn(t, address, "doomed", doomed(len(die)))
 	s := start(t, address)
-	defer func() { s.stop() }()
+	defer func() { s.Stop() }()
 	leads := 0
 	for i, d := range die {
 		where := fmt.Sprintf("%s, death of the %s", d.point, victims[i])
@@ -247,7 +238,7 @@ func dieAll(t *testing.T, die []death, victims []string) {
 		}
 		pid := stuck(t, address, d.at)
 		if victims[i] == "server" {
-			s.kill()
+			s.Kill()
 			s = start(t, address)
 		} else {
 			dbtest.Exec(t, address, `select pg_terminate_backend($1)`, pid)
@@ -289,13 +280,13 @@ func dieAll(t *testing.T, die []death, victims []string) {
 }
 
 func deadDatabase(t *testing.T) {
-	dir, e := ownDatabase(t)
+	e := servertest.StartPostgres(t)
 	s := start(t, e.URL())
-	defer func() { s.stop() }()
+	defer func() { s.Stop() }()
 	w := seedOn(t, e.URL(), "doomed", doomed(20))
 	send := func(i int) int {
 		return s.post(fmt.Sprintf("/api/v1/motions/%d/start", w.Motions["steps"]), fmt.Sprintf(`{"companyId":%d}`, w.Companies[fmt.Sprint("c", i)]),
-			w.key("all"), fmt.Sprintf("Idempotency-Key: k%d", i))
+			w.Key("all"), fmt.Sprintf("Idempotency-Key: k%d", i))
 	}
 	for i := range 10 {
 		if status := send(i); status != 202 {
@@ -314,16 +305,9 @@ func deadDatabase(t *testing.T) {
 		}
 	}
 	stuck(t, e.URL(), "update companies")
-	raw, err := os.ReadFile(filepath.Join(dir, "postgres", "postmaster.pid"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var pid int
-	fmt.Fscan(bytes.NewReader(raw), &pid)
-	syscall.Kill(pid, syscall.SIGKILL)
-	e = startDatabase(t, dir)
-	defer e.Stop()
-	s.stop()
+	e.Kill(t)
+	e.Start(t)
+	s.Stop()
 	s = start(t, e.URL())
 	for i := range 20 {
 		eventually(t, fmt.Sprint("company ", i), allDone, func() string {

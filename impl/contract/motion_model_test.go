@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/inletdev/inlet/db/dbtest"
+	"github.com/inletdev/inlet/impl/servertest"
 )
 
 // The rules of motions as a model of one workspace, which is to be read as their
@@ -241,7 +242,7 @@ type motionModel struct {
 	address   string
 	seed      uint64
 	random    *rand.Rand
-	processes []*server
+	processes []server
 	client    *http.Client
 	round     int
 
@@ -264,7 +265,7 @@ func (m *motionModel) chance(percent int) bool { return m.random.IntN(100) < per
 
 func (m *motionModel) command(args ...string) {
 	m.Helper()
-	if out, err := tryInletOn(m, m.address, "", args...); err != nil {
+	if out, err := servertest.Command(m, m.address, "", args...); err != nil {
 		m.Fatalf("inlet %s: %s %v", strings.Join(args, " "), out, err)
 	}
 }
@@ -272,7 +273,7 @@ func (m *motionModel) command(args ...string) {
 // ask sends a request until some process answers it.
 func (m *motionModel) ask(first int, path, body, key, idempotencyKey string) (a answer, tries int) {
 	for tries = 1; tries <= 40; tries++ {
-		r, err := http.NewRequestWithContext(withTest(m.T), http.MethodPost, m.processes[(first+tries)%2].base+path, strings.NewReader(body))
+		r, err := http.NewRequestWithContext(withTest(m.T), http.MethodPost, m.processes[(first+tries)%2].Base+path, strings.NewReader(body))
 		if err != nil {
 			break
 		}
@@ -327,7 +328,7 @@ func (m *motionModel) send(first int, s modelStart) (got tried, a answer) {
 		contacts = `,"contactIds":[9007199254740991]`
 	}
 	path := fmt.Sprintf("/api/v1/motions/%d/start", motion)
-	a, tries := m.ask(first, path, fmt.Sprintf(`{"companyId":%d%s}`, company, contacts), m.key(s.apiKey), s.key)
+	a, tries := m.ask(first, path, fmt.Sprintf(`{"companyId":%d%s}`, company, contacts), m.Key(s.apiKey), s.key)
 	code, _ := a.refusal()
 	switch {
 	case a.status == 202 && a.field("status") == "queued", a.status == 200 && a.field("status") == "decided":
@@ -453,8 +454,8 @@ func (m *motionModel) burst(size int) {
 	}
 	if dies >= 0 {
 		if m.chance(50) {
-			m.processes[dies].kill()
-		} else if err := m.processes[dies].stop(); err != nil {
+			m.processes[dies].Kill()
+		} else if err := m.processes[dies].Stop(); err != nil {
 			m.disagree("a process ends with %v", err)
 		}
 	}
@@ -481,7 +482,7 @@ func (m *motionModel) other(path, body string) func() {
 		body = fmt.Sprintf(body, id)
 	}
 	return func() {
-		a, tries := m.ask(first, path, body, m.key("all"), id)
+		a, tries := m.ask(first, path, body, m.Key("all"), id)
 		if a.status/100 != 2 && (tries == 1 || a.status != 409) {
 			m.disagree("%s %s answers %d %s", path, body, a.status, a.body)
 		}
@@ -494,7 +495,7 @@ func (m *motionModel) change(sets *[]motionSettings) (beside func()) {
 	ref := pick(m.random, slices.Sorted(maps.Keys(next.motions)))
 	is := next.motions[ref]
 	set := func(args ...string) func() {
-		return func() { m.command(append(args, "--workspace", m.slug)...) }
+		return func() { m.command(append(args, "--workspace", m.Slug)...) }
 	}
 	var do func()
 	may := true
@@ -511,7 +512,7 @@ func (m *motionModel) change(sets *[]motionSettings) (beside func()) {
 	case !next.agents || p < 12:
 		next.agents = !next.agents
 		do = func() {
-			m.command("workspace", "set", m.slug, fmt.Sprintf("--agents=%v", map[bool]string{true: "on", false: "off"}[next.agents]))
+			m.command("workspace", "set", m.Slug, fmt.Sprintf("--agents=%v", map[bool]string{true: "on", false: "off"}[next.agents]))
 		}
 	case p < 40 && is.status != "archived":
 		is.status = map[string]string{"active": "paused", "paused": "active"}[is.status]
@@ -530,7 +531,7 @@ func (m *motionModel) change(sets *[]motionSettings) (beside func()) {
 		silent.api = !silent.api
 		next.motions["silent"] = silent
 		may = false
-		do = func() { seedOn(m, m.address, m.slug, next.file()) }
+		do = func() { seedOn(m, m.address, m.Slug, next.file()) }
 	case p < 95:
 		may = false
 		do = m.nextDay
@@ -549,8 +550,8 @@ func (m *motionModel) change(sets *[]motionSettings) (beside func()) {
 
 // nextDay lets a day pass, for which both processes die.
 func (m *motionModel) nextDay() {
-	m.processes[0].kill()
-	if err := m.processes[1].stop(); err != nil {
+	m.processes[0].Kill()
+	if err := m.processes[1].Stop(); err != nil {
 		m.disagree("a process ends with %v", err)
 	}
 	m.day++
@@ -776,7 +777,7 @@ func TestMotionsAgreeWithAModelWhileProcessesDieAndDaysPass(t *testing.T) {
 	}
 	defer func() {
 		for _, s := range m.processes {
-			s.stop()
+			s.Stop()
 		}
 	}()
 	for range operations / size {

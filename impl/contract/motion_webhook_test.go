@@ -22,6 +22,7 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"github.com/inletdev/inlet/db/dbtest"
+	"github.com/inletdev/inlet/impl/servertest"
 )
 
 // A receiver takes webhooks over TLS, and answers those of each path in a way of
@@ -126,7 +127,7 @@ func (w seeded) told(t testing.TB, address, motion, company string) {
 	})
 }
 
-func (w seeded) starts(t testing.TB, s *server, motion, company string) {
+func (w seeded) starts(t testing.TB, s server, motion, company string) {
 	t.Helper()
 	if status := w.triggers(s, motion, company, motion+company); status != 202 {
 		t.Fatalf("the start of %s answers %d", motion, status)
@@ -138,7 +139,7 @@ func webhooks(beside func(string, func(*testing.T))) {
 		_, address := dbtest.Private(t)
 		r := receive(t)
 		s := start(t, address, r.env...)
-		defer s.stop()
+		defer s.Stop()
 		w := seedOn(t, address, "flaky", hooked(1, r.URL+"/flaky"))
 		r.on("/flaky", func(attempt int, w http.ResponseWriter, _ *http.Request) {
 			switch attempt {
@@ -175,7 +176,7 @@ func webhooks(beside func(string, func(*testing.T))) {
 		if n := len(r.deliveries("/elsewhere")); n != 0 {
 			t.Errorf("the redirect was followed %d times", n)
 		}
-		secret, err := tryInletOn(t, address, "", "workspace", "webhook-secret", "flaky")
+		secret, err := servertest.Command(t, address, "", "workspace", "webhook-secret", "flaky")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -217,7 +218,7 @@ func webhooks(beside func(string, func(*testing.T))) {
 		}
 		// What it is signed with is the workspace's own.
 		other := seedOn(t, address, "other", doomed(1))
-		foreign, err := tryInletOn(t, address, "", "workspace", "webhook-secret", other.slug)
+		foreign, err := servertest.Command(t, address, "", "workspace", "webhook-secret", other.Slug)
 		if err != nil || foreign == secret {
 			t.Errorf("another workspace has the secret %s, %v", foreign, err)
 		}
@@ -227,7 +228,7 @@ func webhooks(beside func(string, func(*testing.T))) {
 		_, address := dbtest.Private(t)
 		r := receive(t)
 		s := start(t, address, r.env...)
-		defer s.stop()
+		defer s.Stop()
 		w := seedOn(t, address, "failing", hooked(1, r.URL+"/gone", r.URL+"/broken"))
 		r.on("/gone", func(_ int, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusGone) })
 		r.on("/broken", func(_ int, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
@@ -245,7 +246,7 @@ func webhooks(beside func(string, func(*testing.T))) {
 			dbtest.Exec(t, address, `update enrollments set due_at = inlet_now(), problem = null where workspace_id = $1 and status = 'active'`, w.ID)
 		}
 		show := func(motion string) string {
-			out, err := tryInletOn(t, address, "", "motion", "show", fmt.Sprint(w.Motions[motion]), "--workspace", w.slug)
+			out, err := servertest.Command(t, address, "", "motion", "show", fmt.Sprint(w.Motions[motion]), "--workspace", w.Slug)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -294,7 +295,7 @@ func webhooks(beside func(string, func(*testing.T))) {
 			"[fd00::1]", "[fe80::1]", "[64:ff9b::a00:1]", "[2002:a00:1::]", "[::ffff:10.0.0.1]",
 		}
 		own := []string{"127.0.0.1", "127.8.8.8", "localhost", "[::ffff:127.0.0.1]"}
-		check := func(address string, s *server, slug string, hosts []string) {
+		check := func(address string, s server, slug string, hosts []string) {
 			t.Helper()
 			var urls []string
 			for _, h := range hosts {
@@ -314,14 +315,14 @@ func webhooks(beside func(string, func(*testing.T))) {
 		_, address := dbtest.Private(t)
 		closed := start(t, address)
 		check(address, closed, "closed", append(own, hosts...))
-		if err := closed.stop(); err != nil {
+		if err := closed.Stop(); err != nil {
 			t.Error(err)
 		}
 		if n := dialed.Load(); n != 0 {
 			t.Errorf("private addresses were dialed %d times", n)
 		}
 		allowed := start(t, address, "INLET_WEBHOOK_NETWORKS=127.0.0.0/8")
-		defer allowed.stop()
+		defer allowed.Stop()
 		check(address, allowed, "allowed", hosts)
 		// Nor a receiver whose certificate is nobody's.
 		r := receive(t)
@@ -385,7 +386,7 @@ func webhooks(beside func(string, func(*testing.T))) {
 		}
 		// A server that is to end does not wait for them.
 		began := time.Now()
-		if err := s.stop(); err != nil {
+		if err := s.Stop(); err != nil {
 			t.Errorf("the server ends with %v", err)
 		}
 		if took := time.Since(began); took > 10*time.Second {
@@ -397,7 +398,7 @@ func webhooks(beside func(string, func(*testing.T))) {
 		_, address := dbtest.Private(t)
 		r := receive(t)
 		s := start(t, address, r.env...)
-		defer func() { s.stop() }()
+		defer func() { s.Stop() }()
 		w := seedOn(t, address, "dying", hooked(4, r.URL+"/late", r.URL+"/forgotten", r.URL+"/cut")+fmt.Sprintf(`
       - {ref: slow, name: Slow, entry: {api_call: true}, steps: [{kind: send_webhook, url: %q}, {kind: add_note, text: "told"}, {kind: wait, days: 1}]}
 `, r.URL+"/slow"))
@@ -428,7 +429,7 @@ func webhooks(beside func(string, func(*testing.T))) {
 		})
 		w.starts(t, s, "hook0", "c0")
 		<-arrived
-		s.kill()
+		s.Kill()
 		close(answer)
 		s = start(t, address, r.env...)
 		time.Sleep(700 * time.Millisecond)
@@ -446,7 +447,7 @@ func webhooks(beside func(string, func(*testing.T))) {
 		})
 		w.starts(t, s, "hook1", "c1")
 		stuck(t, address, "update enrollments")
-		s.kill()
+		s.Kill()
 		held()
 		s = start(t, address, r.env...)
 		twice("/forgotten", "c1")
@@ -460,7 +461,7 @@ func webhooks(beside func(string, func(*testing.T))) {
 		w.starts(t, s, "hook2", "c2")
 		<-cut
 		began := time.Now()
-		if err := s.stop(); err != nil || time.Since(began) > 10*time.Second {
+		if err := s.Stop(); err != nil || time.Since(began) > 10*time.Second {
 			t.Errorf("the server took %v to end, %v", time.Since(began), err)
 		}
 		s = start(t, address, r.env...)

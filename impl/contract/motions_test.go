@@ -62,10 +62,10 @@ workspaces:
           - {kind: add_note, text: "Waited."}
 `
 
-func (w seeded) start(t testing.TB, s *server, motion, company, key, contacts string) answer {
+func (w seeded) start(t testing.TB, s server, motion, company, key, contacts string) answer {
 	t.Helper()
 	body := fmt.Sprintf(`{"companyId":%d%s}`, w.Companies[company], contacts)
-	return s.send(t, "POST", fmt.Sprintf("/api/v1/motions/%d/start", w.Motions[motion]), body, w.key("all"), "Idempotency-Key: "+key)
+	return s.send(t, "POST", fmt.Sprintf("/api/v1/motions/%d/start", w.Motions[motion]), body, w.Key("all"), "Idempotency-Key: "+key)
 }
 
 // decision is what an entry came to.
@@ -78,7 +78,7 @@ type decision struct {
 }
 
 // decided starts a motion and waits for its decision.
-func (w seeded) decided(t testing.TB, s *server, motion, company, key, contacts string) decision {
+func (w seeded) decided(t testing.TB, s server, motion, company, key, contacts string) decision {
 	t.Helper()
 	for wait := 0; ; wait++ {
 		a := w.start(t, s, motion, company, key, contacts)
@@ -110,17 +110,17 @@ func TestAStartIsQueuedThenDecidedAndARepeatAnswersThatDecision(t *testing.T) {
 		t.Errorf("the decision is %+v", d)
 	}
 	// Whatever changes, the same key answers the same.
-	inlet(t, "", "motion", "pause", fmt.Sprint(w.Motions["api"]), "--workspace", w.slug)
-	inlet(t, "", "workspace", "set", w.slug, "--agents=off")
+	inlet(t, "", "motion", "pause", fmt.Sprint(w.Motions["api"]), "--workspace", w.Slug)
+	inlet(t, "", "workspace", "set", w.Slug, "--agents=off")
 	if again := w.decided(t, s, "api", "globex", "k", fmt.Sprintf(`,"contactIds":[%d]`, w.Contacts["mindy"])); fmt.Sprint(*again.EnrollmentID, again.DecidedAt, again.ContactIDs) != fmt.Sprint(*d.EnrollmentID, d.DecidedAt, d.ContactIDs) {
 		t.Errorf("the repeat answers %+v, want %+v", again, d)
 	}
 	expect(t, w.start(t, s, "api", "initech", "k", ""), 409, "idempotency_key_reused", "")
 	expect(t, w.start(t, s, "never", "globex", "k", ""), 409, "idempotency_key_reused", "")
 	// The key is that API key's own.
-	inlet(t, "", "workspace", "set", w.slug, "--agents=on")
+	inlet(t, "", "workspace", "set", w.Slug, "--agents=on")
 	if a := s.send(t, "POST", fmt.Sprintf("/api/v1/motions/%d/start", w.Motions["never"]),
-		fmt.Sprintf(`{"companyId":%d}`, w.Companies["initech"]), w.key("other"), "Idempotency-Key: k"); a.status != 202 {
+		fmt.Sprintf(`{"companyId":%d}`, w.Companies["initech"]), w.Key("other"), "Idempotency-Key: k"); a.status != 202 {
 		t.Errorf("another API key's start answers %d %s", a.status, a.body)
 	}
 }
@@ -131,11 +131,11 @@ func TestAStartIsRefusedInTheOrderOfTheChecks(t *testing.T) {
 	send := func(motion, company int64, contacts string) answer {
 		n++
 		return s.send(t, "POST", fmt.Sprintf("/api/v1/motions/%d/start", motion), fmt.Sprintf(`{"companyId":%d%s}`, company, contacts),
-			w.key("all"), fmt.Sprintf("Idempotency-Key: o%d", n))
+			w.Key("all"), fmt.Sprintf("Idempotency-Key: o%d", n))
 	}
 	const nobody = int64(9007199254740991)
 	globex := w.Companies["globex"]
-	inlet(t, "", "workspace", "set", w.slug, "--agents=off")
+	inlet(t, "", "workspace", "set", w.Slug, "--agents=off")
 	for name, motion := range map[string]int64{"unknown": nobody, "theirs": theirs.Motions["api"], "archived": w.Motions["archived"]} {
 		if a := send(motion, nobody, ""); a.status != 404 {
 			t.Errorf("%s: %d %s", name, a.status, a.body)
@@ -151,7 +151,7 @@ func TestAStartIsRefusedInTheOrderOfTheChecks(t *testing.T) {
 	}
 	expect(t, send(w.Motions["silent"], globex, ""), 409, "api_trigger_missing", "")
 	expect(t, send(w.Motions["api"], globex, ""), 409, "engine_off", "")
-	inlet(t, "", "workspace", "set", w.slug, "--agents=on")
+	inlet(t, "", "workspace", "set", w.Slug, "--agents=on")
 	if n := dbtest.Query[int](t, dbtest.URL(t), `select count(*) from motion_entries where workspace_id = $1`, w.ID); n != 0 {
 		t.Errorf("%d of what was refused is queued", n)
 	}
@@ -216,14 +216,14 @@ func TestADecisionGivesTheFirstCheckThatFails(t *testing.T) {
 			t.Errorf("%d %s", a.status, a.body)
 		}
 	}
-	inlet(t, "", "workspace", "set", w.slug, "--agents=off")
+	inlet(t, "", "workspace", "set", w.Slug, "--agents=off")
 	held()
 	for i, company := range []string{"initech", "umbrella"} {
 		if d := w.decided(t, s, "never", company, fmt.Sprint("later", i), ""); d.ReasonCode != "agents_off" {
 			t.Errorf("%+v", d)
 		}
 	}
-	inlet(t, "", "workspace", "set", w.slug, "--agents=on")
+	inlet(t, "", "workspace", "set", w.Slug, "--agents=on")
 	held = dbtest.Hold(t, dbtest.URL(t), `select pg_advisory_xact_lock(30, hashint8($1))`, w.ID)
 	gone := dbtest.Query[int64](t, dbtest.URL(t), `insert into companies (workspace_id, name, name_key, source) values ($1, 'Gone', 'gone', 'test') returning company_id`, w.ID)
 	w.Companies["gone"] = gone
@@ -256,8 +256,8 @@ func (w seeded) ended(t testing.TB) {
 func TestOfManyStartsWithOneKeyOneIsQueuedAndOfManyKeysOneEntersAndTheOthersAreExplained(t *testing.T) {
 	s, w := sharedServer(t), seed(t, running)
 	other := start(t, dbtest.URL(t))
-	defer other.stop()
-	servers := []*server{s, other}
+	defer other.Stop()
+	servers := []server{s, other}
 	var parallel sync.WaitGroup
 	for i := range 20 {
 		parallel.Go(func() {
@@ -319,21 +319,21 @@ func TestEveryStepTakesEffectOnceInOrderAndWaitsLast(t *testing.T) {
 		dbtest.Exec(t, dbtest.URL(t), `update enrollments set due_at = due_at - interval '1 hour' where workspace_id = $1 and status = 'active'`, w.ID)
 	}
 	// While the motion is paused or the agents are off, what is due waits.
-	inlet(t, "", "motion", "pause", fmt.Sprint(w.Motions["steps"]), "--workspace", w.slug)
+	inlet(t, "", "motion", "pause", fmt.Sprint(w.Motions["steps"]), "--workspace", w.Slug)
 	pass()
 	time.Sleep(1200 * time.Millisecond)
 	reaches("active 7 Out engaged gold Entered. Deal:12.5")
-	inlet(t, "", "motion", "activate", fmt.Sprint(w.Motions["steps"]), "--workspace", w.slug)
-	inlet(t, "", "workspace", "set", w.slug, "--agents=off")
+	inlet(t, "", "motion", "activate", fmt.Sprint(w.Motions["steps"]), "--workspace", w.Slug)
+	inlet(t, "", "workspace", "set", w.Slug, "--agents=off")
 	pass()
 	time.Sleep(1200 * time.Millisecond)
 	reaches("active 7 Out engaged gold Entered. Deal:12.5")
-	inlet(t, "", "workspace", "set", w.slug, "--agents=on")
+	inlet(t, "", "workspace", "set", w.Slug, "--agents=on")
 	pass()
 	reaches("completed 8 Out engaged gold Entered.,Waited. Deal:12.5")
 	// An archived motion lets go of who is in it.
 	in := w.decided(t, s, "api", "initech", "k2", "")
-	inlet(t, "", "motion", "archive", fmt.Sprint(w.Motions["api"]), "--workspace", w.slug)
+	inlet(t, "", "motion", "archive", fmt.Sprint(w.Motions["api"]), "--workspace", w.Slug)
 	dbtest.Exec(t, dbtest.URL(t), `update enrollments set due_at = now() where workspace_id = $1 and enrollment_id = $2`, w.ID, *in.EnrollmentID)
 	for wait := 0; dbtest.Query[string](t, dbtest.URL(t), `select status from enrollments where workspace_id = $1 and enrollment_id = $2`, w.ID, *in.EnrollmentID) != "exited"; wait++ {
 		if wait == 60 {
@@ -398,9 +398,9 @@ func TestEventsSignalsAndLeadsEnterTheirCompaniesAndLateFactsDoNot(t *testing.T)
 		t.Errorf("the score with late facts is %d, want 15", score)
 	}
 
-	a := s.send(t, "POST", "/api/v1/leads", `{"email":"new@umbrella.com"}`, w.key("all"))
-	s.send(t, "POST", "/api/v1/leads", `{"email":"other@umbrella.com"}`, w.key("all"))
-	s.send(t, "POST", "/api/v1/leads", `{"email":"test@example.com","company_domain":"globex.com"}`, w.key("all"))
+	a := s.send(t, "POST", "/api/v1/leads", `{"email":"new@umbrella.com"}`, w.Key("all"))
+	s.send(t, "POST", "/api/v1/leads", `{"email":"other@umbrella.com"}`, w.Key("all"))
+	s.send(t, "POST", "/api/v1/leads", `{"email":"test@example.com","company_domain":"globex.com"}`, w.Key("all"))
 	if a.status != 201 {
 		t.Fatalf("%s", a.body)
 	}
@@ -425,7 +425,7 @@ func (w seeded) company(t testing.TB, ref string) (report struct {
 	Facts, Entries []json.RawMessage
 }) {
 	t.Helper()
-	out := inlet(t, "", "company", "show", fmt.Sprint(w.Companies[ref]), "--workspace", w.slug, "--json")
+	out := inlet(t, "", "company", "show", fmt.Sprint(w.Companies[ref]), "--workspace", w.Slug, "--json")
 	if err := json.Unmarshal([]byte(out), &report); err != nil {
 		t.Fatal(err)
 	}

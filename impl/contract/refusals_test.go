@@ -22,7 +22,7 @@ func (w seeded) refusals(t testing.TB) []string {
 		EventName string `json:"event_name"`
 		Key       string
 	}
-	if err := json.Unmarshal([]byte(inlet(t, "", "refusals", "--workspace", w.slug, "--json")), &all); err != nil {
+	if err := json.Unmarshal([]byte(inlet(t, "", "refusals", "--workspace", w.Slug, "--json")), &all); err != nil {
 		t.Fatal(err)
 	}
 	var lines []string
@@ -47,10 +47,10 @@ func TestTheLedgerTellsWhatWasRefusedAndWhyAndNeverTheValue(t *testing.T) {
 		`{"id":"h","name":"legacy_event","visitor":{"id":"v"}}`,
 		`{"id":"i","name":"fine","visitor":{"id":"v"}}`,
 		`{"id":"j","name":"fine","visitor":{"id":"v"},"occurred_at":"2020-01-01T00:00:00Z"}`)
-	inlet(t, "", "workspace", "set", w.slug, "--events-per-minute=1")
+	inlet(t, "", "workspace", "set", w.Slug, "--events-per-minute=1")
 	w.batch(t, s, `{"id":"k","name":"many","visitor":{"id":"v"}}`, `{"id":"l","name":"more","visitor":{"id":"v"}}`)
-	s.send(t, "POST", "/api/v1/events", `{}`, w.key("none"))
-	s.send(t, "GET", "/api/v1/events?limit=0", "", w.key("all")) // no event is refused here
+	s.send(t, "POST", "/api/v1/events", `{}`, w.Key("none"))
+	s.send(t, "GET", "/api/v1/events?limit=0", "", w.Key("all")) // no event is refused here
 
 	got, want := w.refusals(t), []string{
 		"1 event_too_old occurred_at fine by all",
@@ -73,7 +73,7 @@ func TestTheLedgerTellsWhatWasRefusedAndWhyAndNeverTheValue(t *testing.T) {
 	if n := dbtest.Query[int](t, dbtest.URL(t), `select count(*) from refusals r where r::text like '%secret-mail%' or r::text like '%4111%'`); n != 0 {
 		t.Error("the ledger holds a value")
 	}
-	if table := inlet(t, "", "refusals", "--workspace", w.slug, "--by-minute"); !strings.Contains(table, "event_blocked") {
+	if table := inlet(t, "", "refusals", "--workspace", w.Slug, "--by-minute"); !strings.Contains(table, "event_blocked") {
 		t.Errorf("the table is\n%s", table)
 	}
 }

@@ -10,9 +10,9 @@ import (
 
 // Each new name or property makes what the other process knows out of date.
 func TestProcessesThatRegisterNamesAtOnceTurnNobodyAway(t *testing.T) {
-	servers, w := []*server{sharedServer(t), start(t, dbtest.URL(t))}, workspace(t)
-	defer servers[1].stop()
-	inlet(t, "", "workspace", "set", w.slug, "--events-per-minute=1000000")
+	servers, w := []server{sharedServer(t), start(t, dbtest.URL(t))}, workspace(t)
+	defer servers[1].Stop()
+	inlet(t, "", "workspace", "set", w.Slug, "--events-per-minute=1000000")
 	var parallel sync.WaitGroup
 	for client := range 8 {
 		parallel.Go(func() {

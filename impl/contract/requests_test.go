@@ -107,7 +107,7 @@ func TestEveryMissingScopeIsNamed(t *testing.T) {
 	s, w := sharedServer(t), workspace(t)
 	for _, op := range credentialed() {
 		path, body, headers := request(op)
-		a := s.send(t, op.Method, path, body, append(headers, w.key("none"))...)
+		a := s.send(t, op.Method, path, body, append(headers, w.Key("none"))...)
 		expect(t, a, 403, "forbidden_scope", "")
 		var got struct{ Scopes []string }
 		json.Unmarshal(a.body, &got)
@@ -125,38 +125,38 @@ func TestAKeySendsEventsOnlyWhileItsOwnerMay(t *testing.T) {
 	s, w := sharedServer(t), workspace(t)
 	const event = `{"id":"e","name":"n","visitor":{"id":"v"}}`
 	for _, ref := range []string{"ownerless", "member", "left"} {
-		expect(t, s.send(t, "POST", "/api/v1/events", event, w.key(ref)), 403, "forbidden_scope", "")
+		expect(t, s.send(t, "POST", "/api/v1/events", event, w.Key(ref)), 403, "forbidden_scope", "")
 		// The same key acts with what else is ticked on it.
-		expect(t, s.send(t, "POST", "/api/v1/leads", `{"name":"x"}`, w.key(ref)), 201, "", "")
+		expect(t, s.send(t, "POST", "/api/v1/leads", `{"name":"x"}`, w.Key(ref)), 201, "", "")
 	}
 	// A service key is narrowed to its owner's role in everything.
-	expect(t, s.send(t, "POST", "/api/v1/motions/1/start", `{"companyId":1}`, "Idempotency-Key: k", w.key("service_member")),
+	expect(t, s.send(t, "POST", "/api/v1/motions/1/start", `{"companyId":1}`, "Idempotency-Key: k", w.Key("service_member")),
 		403, "forbidden_scope", "")
-	expect(t, s.send(t, "POST", "/api/v1/leads", `{"name":"x"}`, w.key("service_member")), 201, "", "")
+	expect(t, s.send(t, "POST", "/api/v1/leads", `{"name":"x"}`, w.Key("service_member")), 201, "", "")
 }
 
 func TestNarrowingHoldsFromTheVeryNextRequestOnEveryProcess(t *testing.T) {
 	s, w := sharedServer(t), workspace(t)
 	other := start(t, dbtest.URL(t))
-	defer other.stop()
+	defer other.Stop()
 	n := 0
 	both := func(ref string, status int) {
 		t.Helper()
-		for _, server := range []*server{s, other} {
+		for _, server := range []server{s, other} {
 			n++
-			a := server.send(t, "POST", "/api/v1/events", fmt.Sprintf(`{"id":"e%d","name":"n","visitor":{"id":"v"}}`, n), w.key(ref))
+			a := server.send(t, "POST", "/api/v1/events", fmt.Sprintf(`{"id":"e%d","name":"n","visitor":{"id":"v"}}`, n), w.Key(ref))
 			if a.status != status {
 				t.Errorf("got %d, want %d: %s", a.status, status, a.body)
 			}
 		}
 	}
 	both("all", 202)
-	narrowed := "workspaces: [{slug: " + w.slug + ", roles: [{name: admin, scopes: [leads.manage]}]}]"
+	narrowed := "workspaces: [{slug: " + w.Slug + ", roles: [{name: admin, scopes: [leads.manage]}]}]"
 	inlet(t, narrowed, "seed", "-")
 	both("all", 403)
 	inlet(t, strings.Replace(narrowed, "leads.manage", "events.send", 1), "seed", "-")
 	both("all", 202)
-	id := inlet(t, "", "key", "list", "--workspace", w.slug, "--json")
+	id := inlet(t, "", "key", "list", "--workspace", w.Slug, "--json")
 	var keys []struct {
 		ID   int64
 		Name string
@@ -164,15 +164,15 @@ func TestNarrowingHoldsFromTheVeryNextRequestOnEveryProcess(t *testing.T) {
 	json.Unmarshal([]byte(id), &keys)
 	for _, k := range keys {
 		if k.Name == "all" {
-			inlet(t, "", "key", "revoke", strconv.FormatInt(k.ID, 10), "--workspace", w.slug)
+			inlet(t, "", "key", "revoke", strconv.FormatInt(k.ID, 10), "--workspace", w.Slug)
 		}
 	}
 	both("all", 401)
 	// It does not matter what else is wrong with the request.
-	for _, server := range []*server{s, other} {
-		expect(t, server.send(t, "POST", "/api/v1/events", `{`, w.key("all")), 401, "invalid_api_key", "")
-		expect(t, server.send(t, "POST", "/api/v1/events/batch", `{}`, w.key("all")), 401, "invalid_api_key", "")
-		expect(t, server.send(t, "POST", "/api/v1/events", `x`, w.key("all"), "Content-Type: text/plain"), 401, "invalid_api_key", "")
+	for _, server := range []server{s, other} {
+		expect(t, server.send(t, "POST", "/api/v1/events", `{`, w.Key("all")), 401, "invalid_api_key", "")
+		expect(t, server.send(t, "POST", "/api/v1/events/batch", `{}`, w.Key("all")), 401, "invalid_api_key", "")
+		expect(t, server.send(t, "POST", "/api/v1/events", `x`, w.Key("all"), "Content-Type: text/plain"), 401, "invalid_api_key", "")
 	}
 }
 
@@ -192,7 +192,7 @@ func TestEveryRequestOfAValidCredentialCountsWhateverItsAnswer(t *testing.T) {
 			`{"id":"6","name":"n","visitor":{"id":"v"}}`,
 			`{`,
 		} {
-			a := s.send(t, "POST", "/api/v1/events", body, w.key("two"))
+			a := s.send(t, "POST", "/api/v1/events", body, w.Key("two"))
 			got = append(got, a.status)
 			minutes[a.header.Get("Date")[:22]] = true
 		}
@@ -210,7 +210,7 @@ func TestEveryRequestOfAValidCredentialCountsWhateverItsAnswer(t *testing.T) {
 func TestTheMinuteOfAKeyIsExactAcrossProcesses(t *testing.T) {
 	s := sharedServer(t)
 	other := start(t, dbtest.URL(t))
-	defer other.stop()
+	defer other.Stop()
 	// A minute that ends during the test would start the count anew: then the
 	// test is done again.
 	for range 3 {
@@ -220,8 +220,8 @@ func TestTheMinuteOfAKeyIsExactAcrossProcesses(t *testing.T) {
 		var parallel sync.WaitGroup
 		for i := range 40 {
 			parallel.Go(func() {
-				a := []*server{s, other}[i%2].send(t, "POST", "/api/v1/events",
-					fmt.Sprintf(`{"id":"e%d","name":"n","visitor":{"id":"v"}}`, i), w.key("two"))
+				a := []server{s, other}[i%2].send(t, "POST", "/api/v1/events",
+					fmt.Sprintf(`{"id":"e%d","name":"n","visitor":{"id":"v"}}`, i), w.Key("two"))
 				mu.Lock()
 				defer mu.Unlock()
 				minutes[a.header.Get("Date")[:len("Sat, 21 Nov 2026 03:08")]] = true
@@ -253,7 +253,7 @@ func TestTheMinuteOfAKeyIsExactAcrossProcesses(t *testing.T) {
 func TestServiceKeysAreToldTheirRateAndCanBeSwitchedOff(t *testing.T) {
 	s, w := sharedServer(t), workspace(t)
 	for want := 2; want >= 0; want-- {
-		a := s.send(t, "POST", "/api/v1/leads", `{"name":"x"}`, w.key("service"))
+		a := s.send(t, "POST", "/api/v1/leads", `{"name":"x"}`, w.Key("service"))
 		if a.status == 429 {
 			t.Fatalf("refused: %s", a.body)
 		}
@@ -263,16 +263,16 @@ func TestServiceKeysAreToldTheirRateAndCanBeSwitchedOff(t *testing.T) {
 			t.Errorf("limit %s, remaining %s", a.header.Get("RateLimit-Limit"), got)
 		}
 	}
-	a := s.send(t, "POST", "/api/v1/leads", `{"name":"x"}`, w.key("service"))
+	a := s.send(t, "POST", "/api/v1/leads", `{"name":"x"}`, w.Key("service"))
 	if a.status == 429 && a.field("scope") != "credential" {
 		t.Errorf("the limit of the key is not named: %s", a.body)
 	}
-	if a := s.send(t, "POST", "/api/v1/leads", `{"name":"x"}`, w.key("all")); a.header.Get("RateLimit-Limit") != "" {
+	if a := s.send(t, "POST", "/api/v1/leads", `{"name":"x"}`, w.Key("all")); a.header.Get("RateLimit-Limit") != "" {
 		t.Error("an API key is told a rate")
 	}
-	inlet(t, "", "workspace", "set", w.slug, "--api=off")
-	expect(t, s.send(t, "POST", "/api/v1/leads", `{"name":"x"}`, w.key("service_member")), 403, "api_disabled", "")
-	expect(t, s.send(t, "POST", "/api/v1/leads", `{"name":"x"}`, w.key("all")), 201, "", "")
+	inlet(t, "", "workspace", "set", w.Slug, "--api=off")
+	expect(t, s.send(t, "POST", "/api/v1/leads", `{"name":"x"}`, w.Key("service_member")), 403, "api_disabled", "")
+	expect(t, s.send(t, "POST", "/api/v1/leads", `{"name":"x"}`, w.Key("all")), 201, "", "")
 }
 
 func TestRateAndSwitchComeBeforeTheScopesOfEveryOperation(t *testing.T) {
@@ -283,16 +283,16 @@ func TestRateAndSwitchComeBeforeTheScopesOfEveryOperation(t *testing.T) {
 		// only.
 		var a answer
 		for range 6 {
-			if a = s.send(t, op.Method, path, body, append(headers, w.key("two"))...); a.status == 429 {
+			if a = s.send(t, op.Method, path, body, append(headers, w.Key("two"))...); a.status == 429 {
 				break
 			}
 		}
 		expect(t, a, 429, "rate_limited", "")
 	}
-	inlet(t, "", "workspace", "set", w.slug, "--api=off")
+	inlet(t, "", "workspace", "set", w.Slug, "--api=off")
 	for _, op := range credentialed() {
 		path, body, headers := request(op)
-		a := s.send(t, op.Method, path, body, append(headers, w.key("service_member"))...)
+		a := s.send(t, op.Method, path, body, append(headers, w.Key("service_member"))...)
 		expect(t, a, 403, "api_disabled", "")
 		if a.header.Get("WWW-Authenticate") != "" {
 			t.Errorf("%s challenges: %s", op.ID, a.header.Get("WWW-Authenticate"))
@@ -310,7 +310,7 @@ func TestServiceKeysOfAWorkspaceShareALimit(t *testing.T) {
 		passed := 0
 		var last answer
 		for i := range 610 {
-			last = s.send(t, "POST", "/api/v1/leads", `{"name":"x"}`, w.key([]string{"s1", "s2"}[i%2]))
+			last = s.send(t, "POST", "/api/v1/leads", `{"name":"x"}`, w.Key([]string{"s1", "s2"}[i%2]))
 			dates[last.header.Get("Date")[:22]] = true
 			if last.status == 201 {
 				passed++
@@ -343,7 +343,7 @@ func TestAnUnknownPathIs404AndAnotherMethod405(t *testing.T) {
 	}
 	for path, want := range allow {
 		for _, method := range []string{"PUT", "PATCH", "DELETE", "TRACE", "OPTIONS"} {
-			r, _ := http.NewRequestWithContext(t.Context(), method, s.base+path, nil)
+			r, _ := http.NewRequestWithContext(t.Context(), method, s.Base+path, nil)
 			response, err := http.DefaultClient.Do(r)
 			if err != nil {
 				t.Fatal(err)
@@ -388,7 +388,7 @@ func TestBodiesAreCappedThenTyped(t *testing.T) {
 			continue
 		}
 		path, body, headers := request(op)
-		headers = append(headers, w.key("all"))
+		headers = append(headers, w.Key("all"))
 		tooLarge := "body_too_large"
 		if op.ID == "createEventBatch" {
 			tooLarge = "batch_too_large"
@@ -419,7 +419,7 @@ func TestNoOperationAnswers501(t *testing.T) {
 	s, w := sharedServer(t), workspace(t)
 	for _, op := range api.Operations {
 		path, body, headers := request(op)
-		if a := s.send(t, op.Method, path, body, append(headers, w.key("all"))...); a.status == 501 || len(op.Errors[501]) > 0 {
+		if a := s.send(t, op.Method, path, body, append(headers, w.Key("all"))...); a.status == 501 || len(op.Errors[501]) > 0 {
 			t.Errorf("%s is not there yet", op.ID)
 		}
 	}
@@ -429,10 +429,10 @@ func TestWholeNumbersMayBeWrittenAsFloats(t *testing.T) {
 	s, w := sharedServer(t), workspace(t)
 	for _, id := range []string{"12.0", "1.2e1", "1e3", "9007199254740991"} {
 		expect(t, s.send(t, "POST", "/api/v1/motions/1/start", `{"companyId": `+id+`, "contactIds": [1.0, 2]}`,
-			w.key("all"), "Idempotency-Key: k"), 404, "motion_not_found", "")
+			w.Key("all"), "Idempotency-Key: k"), 404, "motion_not_found", "")
 	}
 	for _, id := range []string{"0", "-1", "1.5", "9007199254740992", `"12"`, "null", "1e400", "1e-400"} {
-		expect(t, s.send(t, "POST", "/api/v1/motions/1/start", `{"companyId": `+id+`}`, w.key("all"), "Idempotency-Key: k"),
+		expect(t, s.send(t, "POST", "/api/v1/motions/1/start", `{"companyId": `+id+`}`, w.Key("all"), "Idempotency-Key: k"),
 			400, "invalid_request", "companyId")
 	}
 }
@@ -440,7 +440,7 @@ func TestWholeNumbersMayBeWrittenAsFloats(t *testing.T) {
 func TestMotionStartChecksItsKeyBeforeItsBodyAndItsBodyBeforeItsMotion(t *testing.T) {
 	s, w := sharedServer(t), workspace(t)
 	for _, key := range []string{"", strings.Repeat("k", 101), "with space", "ü"} {
-		expect(t, s.send(t, "POST", "/api/v1/motions/x/start", `{`, w.key("all"), "Idempotency-Key: "+key),
+		expect(t, s.send(t, "POST", "/api/v1/motions/x/start", `{`, w.Key("all"), "Idempotency-Key: "+key),
 			400, "idempotency_key_required", "Idempotency-Key")
 	}
 	for body, param := range map[string]string{
@@ -453,10 +453,10 @@ func TestMotionStartChecksItsKeyBeforeItsBodyAndItsBodyBeforeItsMotion(t *testin
 		`[]`:                                   "",
 		`{"companyId":1,"contactIds":[` + strings.Repeat("1,", 50) + `1]}`: "contactIds",
 	} {
-		expect(t, s.send(t, "POST", "/api/v1/motions/x/start", body, w.key("all"), "Idempotency-Key: k"), 400, "invalid_request", param)
+		expect(t, s.send(t, "POST", "/api/v1/motions/x/start", body, w.Key("all"), "Idempotency-Key: k"), 400, "invalid_request", param)
 	}
 	for _, id := range []string{"x", "1.5", "99999999999999999999"} {
-		expect(t, s.send(t, "POST", "/api/v1/motions/"+id+"/start", `{"companyId":1}`, w.key("all"), "Idempotency-Key: k"), 404, "motion_not_found", "")
+		expect(t, s.send(t, "POST", "/api/v1/motions/"+id+"/start", `{"companyId":1}`, w.Key("all"), "Idempotency-Key: k"), 404, "motion_not_found", "")
 	}
 }
 
@@ -469,10 +469,10 @@ func TestALongNameOfAFieldIsNamedInShort(t *testing.T) {
 	expect(t, s.send(t, "POST", form, `{"fields": {"`+field+`": 1}}`), 400, "invalid_request", "fields."+short)
 
 	w = workspace(t)
-	expect(t, s.send(t, "POST", "/api/v1/motions/1/start", `{"companyId": 1, "`+field+`": 1}`, w.key("all"), "Idempotency-Key: k"),
+	expect(t, s.send(t, "POST", "/api/v1/motions/1/start", `{"companyId": 1, "`+field+`": 1}`, w.Key("all"), "Idempotency-Key: k"),
 		400, "invalid_request", short)
-	expect(t, s.send(t, "POST", "/api/v1/leads", `{"name": "Hank", "`+field+`": "\u0000"}`, w.key("all")), 400, "invalid_lead", short)
-	expect(t, s.send(t, "POST", "/api/v1/events", `{"`+field+`": 1, "id": "1", "name": "a", "visitor": {"id": "v"}}`, w.key("all")),
+	expect(t, s.send(t, "POST", "/api/v1/leads", `{"name": "Hank", "`+field+`": "\u0000"}`, w.Key("all")), 400, "invalid_lead", short)
+	expect(t, s.send(t, "POST", "/api/v1/events", `{"`+field+`": 1, "id": "1", "name": "a", "visitor": {"id": "v"}}`, w.Key("all")),
 		400, "invalid_body", short)
 }
 
@@ -485,10 +485,10 @@ func TestListsCheckTheirQuery(t *testing.T) {
 		"status=pending_identity": "status", "status=": "status", "name=Bad": "name", "name=a&name=b": "name",
 		"cursor=a&cursor=b": "cursor",
 	} {
-		expect(t, s.send(t, "GET", "/api/v1/events?"+query, "", w.key("all")), 400, "invalid_body", param)
+		expect(t, s.send(t, "GET", "/api/v1/events?"+query, "", w.Key("all")), 400, "invalid_body", param)
 	}
-	if a := s.send(t, "GET", "/api/v1/events?unknown=1&limit=100&name=a&status=unmatched", "", w.key("all")); a.status != 200 {
+	if a := s.send(t, "GET", "/api/v1/events?unknown=1&limit=100&name=a&status=unmatched", "", w.Key("all")); a.status != 200 {
 		t.Errorf("%d %s", a.status, a.body)
 	}
-	expect(t, s.send(t, "GET", "/api/v1/event-types?limit=1000", "", w.key("all")), 400, "invalid_body", "limit")
+	expect(t, s.send(t, "GET", "/api/v1/event-types?limit=1000", "", w.Key("all")), 400, "invalid_body", "limit")
 }

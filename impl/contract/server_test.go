@@ -3,110 +3,37 @@
 package contract
 
 import (
-	"bufio"
-	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/inletdev/inlet/db/dbtest"
 	"github.com/inletdev/inlet/impl/embed/embedtest"
+	"github.com/inletdev/inlet/impl/servertest"
 )
 
 func TestMain(m *testing.M) {
 	http.DefaultTransport = watched{http.DefaultTransport}
-	dir, err := os.MkdirTemp("", "inlet-contract")
-	if err != nil {
-		panic(err)
-	}
-	// What is built to find races would sleep a second at each exit.
-	os.Setenv("GORACE", strings.TrimSpace(os.Getenv("GORACE")+" atexit_sleep_ms=0"))
-	build := exec.Command("go", "build", "-race", "-o", filepath.Join(dir, "inlet"), "../../cmd/inlet")
-	build.Stderr = os.Stderr
-	if err := build.Run(); err != nil {
-		fmt.Fprintln(os.Stderr, "build inlet:", err)
-		os.Exit(1)
-	}
-	binary = filepath.Join(dir, "inlet")
-	dbtest.Main(m, func() {
-		if shared.process != nil {
-			shared.stop()
+	servertest.Main(m, []string{"-race"}, func() {
+		if shared.Server != nil {
+			shared.Stop() //nolint:errcheck // tests of its end have their own
 		}
 		embedtest.Close()
-		os.RemoveAll(dir)
 	})
 }
 
-var binary string
-
-// A server is one running process of the binary.
-type server struct {
-	base    string
-	process *exec.Cmd
-	log     *lockedBuffer
-	exited  chan error
-}
+// A server is one running process of the binary, and how tests talk to it.
+type server struct{ *servertest.Server }
 
 // start runs a server and waits until it serves.
-func start(t testing.TB, databaseURL string, env ...string) *server {
+func start(t testing.TB, databaseURL string, env ...string) server {
 	t.Helper()
-	s := &server{log: new(lockedBuffer), exited: make(chan error, 1)}
-	s.process = exec.CommandContext(context.Background(), binary, "serve")
-	s.process.Env = append(os.Environ(), append([]string{
-		"DATABASE_URL=" + databaseURL, "INLET_LISTEN=127.0.0.1:0", "INLET_TRUSTED_PROXIES=127.0.0.0/8",
-	}, env...)...)
-	stderr, err := s.process.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.process.Start(); err != nil {
-		t.Fatal(err)
-	}
-	address := make(chan string, 1)
-	go func() {
-		lines := bufio.NewScanner(stderr)
-		for lines.Scan() {
-			fmt.Fprintln(s.log, lines.Text())
-			var line struct{ Msg, Addr string }
-			if json.Unmarshal(lines.Bytes(), &line) == nil && line.Msg == "serving" {
-				address <- line.Addr
-			}
-		}
-		s.exited <- s.process.Wait()
-	}()
-	select {
-	case a := <-address:
-		s.base = "http://" + a
-	case <-s.exited:
-		t.Fatalf("the server ends at once:\n%s", s.log)
-	case <-time.After(60 * time.Second):
-		s.process.Process.Kill()
-		t.Fatalf("the server does not serve:\n%s", s.log)
-	}
-	return s
-}
-
-// stop asks the server to end, and gives how it did.
-func (s *server) stop() error {
-	s.process.Process.Signal(syscall.SIGTERM)
-	select {
-	case err := <-s.exited:
-		return err
-	case <-time.After(15 * time.Second):
-		s.process.Process.Kill()
-		return fmt.Errorf("the server does not stop:\n%s", s.log)
-	}
+	return server{servertest.Start(t, databaseURL, env...)}
 }
 
 var shared server
@@ -114,27 +41,10 @@ var shared server
 var startShared sync.Once
 
 // sharedServer is the one that most tests drive, each in workspaces of its own.
-func sharedServer(t testing.TB) *server {
+func sharedServer(t testing.TB) server {
 	t.Helper()
-	startShared.Do(func() { shared = *start(t, dbtest.URL(t)) })
-	return &shared
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
+	startShared.Do(func() { shared = start(t, dbtest.URL(t)) })
+	return shared
 }
 
 // An answer is what the server said to one request.
@@ -146,9 +56,9 @@ type answer struct {
 
 // send sends a request and holds the answer against the document. A header
 // given as "Name: value" with an empty value is not sent at all.
-func (s *server) send(t testing.TB, method, path, body string, headers ...string) answer {
+func (s server) send(t testing.TB, method, path, body string, headers ...string) answer {
 	t.Helper()
-	r, err := http.NewRequestWithContext(withTest(t), method, s.base+path, strings.NewReader(body))
+	r, err := http.NewRequestWithContext(withTest(t), method, s.Base+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,20 +116,5 @@ func inlet(t testing.TB, stdin string, args ...string) string {
 
 func tryInlet(t testing.TB, stdin string, args ...string) (string, error) {
 	t.Helper()
-	return tryInletOn(t, dbtest.URL(t), stdin, args...)
-}
-
-// tryInletOn is tryInlet on another database.
-func tryInletOn(t testing.TB, address, stdin string, args ...string) (string, error) {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), binary, args...)
-	cmd.Env = append(os.Environ(), "DATABASE_URL="+address)
-	cmd.Stdin = strings.NewReader(stdin)
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		err = fmt.Errorf("%w: %s", err, stderr.Bytes())
-	}
-	return string(out), err
+	return servertest.Command(t, dbtest.URL(t), stdin, args...)
 }

@@ -15,12 +15,12 @@ func TestBodiesThatNeverArriveDoNotShutOutOtherWorkspaces(t *testing.T) {
 	}
 	var stalled []net.Conn
 	for range 300 {
-		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(s.base, "http://"))
+		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(s.Base, "http://"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer conn.Close()
-		fmt.Fprintf(conn, "POST /api/v1/events/batch HTTP/1.1\r\nHost: x\r\n%s\r\nContent-Length: 262144\r\n\r\n{", w.key("all"))
+		fmt.Fprintf(conn, "POST /api/v1/events/batch HTTP/1.1\r\nHost: x\r\n%s\r\nContent-Length: 262144\r\n\r\n{", w.Key("all"))
 		stalled = append(stalled, conn)
 	}
 	event := `{"id":"e","name":"n","visitor":{"id":"v"}}`

@@ -2,38 +2,15 @@ package contract
 
 import (
 	"crypto/rand"
-	"encoding/json"
 	"strings"
 	"testing"
 
 	"github.com/inletdev/inlet/db/dbtest"
+	"github.com/inletdev/inlet/impl/servertest"
 )
 
-// A seeded workspace of one test: what `inlet seed --json` says of it.
-type seeded struct {
-	slug       string
-	ID         int64
-	APIKeys    map[string]struct{ Token string } `json:"api_keys"`
-	Companies  map[string]int64
-	Contacts   map[string]int64
-	Motions    map[string]int64
-	EventTypes map[string]int64 `json:"event_types"`
-	Sites      map[string]struct {
-		ID      int64
-		SiteKey string `json:"site_key"`
-		Secret  string
-	}
-	Forms        map[string]publicForm
-	MeetingForms map[string]publicForm `json:"meeting_forms"`
-}
-
-type publicForm struct {
-	ID        int64
-	PublicKey string `json:"public_key"`
-}
-
-// key gives the header of a key of the workspace.
-func (w seeded) key(ref string) string { return "Authorization: Bearer " + w.APIKeys[ref].Token }
+// A seeded workspace of one test.
+type seeded struct{ servertest.Workspace }
 
 // standard is a workspace with what the tests of requests refer to.
 const standard = `
@@ -87,15 +64,5 @@ func seed(t testing.TB, file string) seeded {
 // already.
 func seedOn(t testing.TB, address, slug, file string) seeded {
 	t.Helper()
-	var report struct{ Workspaces map[string]seeded }
-	out, err := tryInletOn(t, address, strings.ReplaceAll(file, "SLUG", slug), "seed", "-", "--json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal([]byte(out), &report); err != nil {
-		t.Fatal(err)
-	}
-	w := report.Workspaces[slug]
-	w.slug = slug
-	return w
+	return seeded{servertest.Seed(t, address, slug, file)}
 }

@@ -1,0 +1,85 @@
+package servertest
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/inletdev/inlet/db"
+)
+
+// A Postgres is a PostgreSQL of the test's own, which it may stop and kill. It
+// syncs, as one that people use.
+type Postgres struct {
+	dir   string
+	flags []string
+	e     *db.Embedded
+}
+
+// StartPostgres starts a new PostgreSQL; flags are handed to postgres. It ends
+// with the test.
+func StartPostgres(t testing.TB, flags ...string) *Postgres {
+	t.Helper()
+	// Below /tmp whatever $TMPDIR says: the user it runs as must reach it.
+	dir, err := os.MkdirTemp("/tmp", "inlet-test-postgres")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	p := &Postgres{dir: filepath.Join(dir, "data"), flags: flags}
+	t.Cleanup(func() {
+		if p.e != nil {
+			p.e.Stop() //nolint:errcheck // the test may have killed it
+		}
+		os.RemoveAll(dir)
+	})
+	p.Start(t)
+	return p
+}
+
+// URL is the connection string of the database; it stays the same.
+func (p *Postgres) URL() string { return p.e.URL() }
+
+// Data is PostgreSQL's own folder.
+func (p *Postgres) Data() string { return filepath.Join(p.dir, "postgres") }
+
+// Start starts it again, after Stop or Kill.
+func (p *Postgres) Start(t testing.TB) {
+	t.Helper()
+	e, err := db.StartEmbedded(context.Background(), p.dir, slog.New(slog.DiscardHandler), p.flags...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.e = e
+}
+
+// Stop ends it in order: sessions are cut, and nothing is left to recover.
+func (p *Postgres) Stop(t testing.TB) {
+	t.Helper()
+	if err := p.e.Stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Kill ends its first process at once; the others notice and go.
+func (p *Postgres) Kill(t testing.TB) {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join(p.Data(), "postmaster.pid"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pid int
+	if _, err := fmt.Sscan(string(raw), &pid); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	p.e.Stop() //nolint:errcheck // there is nothing to stop; the lock is given back
+}

@@ -35,7 +35,7 @@ func StartPostgres(t testing.TB, flags ...string) *Postgres {
 	p := &Postgres{dir: filepath.Join(dir, "data"), flags: flags}
 	t.Cleanup(func() {
 		if p.e != nil {
-			p.e.Stop() //nolint:errcheck // the test may have killed it
+			p.e.Stop() // the test may have killed it
 		}
 		os.RemoveAll(dir)
 	})
@@ -81,5 +81,5 @@ func (p *Postgres) Kill(t testing.TB) {
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	p.e.Stop() //nolint:errcheck // there is nothing to stop; the lock is given back
+	p.e.Stop() // there is nothing to stop; the lock is given back
 }

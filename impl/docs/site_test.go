@@ -2,6 +2,8 @@ package docs
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -45,5 +47,45 @@ func TestTwinsLinkToWholeAddresses(t *testing.T) {
 		if strings.HasSuffix(name, ".md") && bytes.Contains(f.content, []byte("](/")) {
 			t.Errorf("%s has a link without the site's address", name)
 		}
+	}
+}
+
+var sourceLink = regexp.MustCompile("\\[`?([^\\]`]+)`?\\]\\((?:https://github\\.com/inletdev/inlet/blob/main/)?([^)#:]+)\\)")
+
+// Pages and the README point into the source: at files that are there, and at
+// tests that are in them.
+func TestLinksIntoTheSourceLeadThere(t *testing.T) {
+	root := filepath.Join("..", "..")
+	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := map[string][]byte{"README.md": readme}
+	for _, section := range sections {
+		for _, p := range section.Pages {
+			texts[p.Path] = p.Markdown
+		}
+	}
+	isTest := regexp.MustCompile(`^(Test|Fuzz|Benchmark|Example)[A-Z]\w*$`)
+	links := 0
+	for name, text := range texts {
+		for _, link := range sourceLink.FindAllSubmatch(text, -1) {
+			what, to := string(link[1]), string(link[2])
+			if strings.HasPrefix(to, "/") { // within the site
+				continue
+			}
+			links++
+			target := filepath.Join(root, to)
+			if _, err := os.Stat(target); err != nil {
+				t.Errorf("%s links %q to %s, which is not there", name, what, to)
+				continue
+			}
+			if source, err := os.ReadFile(target); isTest.MatchString(what) && (err != nil || !bytes.Contains(source, []byte("\nfunc "+what+"("))) {
+				t.Errorf("%s links to %s, which is not in %s", name, what, to)
+			}
+		}
+	}
+	if links < 50 {
+		t.Errorf("only %d links are found", links)
 	}
 }

@@ -153,20 +153,39 @@ func Query[T any](t testing.TB, address, statement string, args ...any) T {
 // the function it gives back is called.
 func Hold(t testing.TB, address, statement string, args ...any) (release func()) {
 	t.Helper()
+	tx, end := begin(t, address, statement, args)
+	release = sync.OnceFunc(func() { tx.Rollback(); end() })
+	t.Cleanup(release)
+	return release
+}
+
+// HoldThenCommit is Hold, but what the statement did stays.
+func HoldThenCommit(t testing.TB, address, statement string, args ...any) (commit func()) {
+	t.Helper()
+	tx, end := begin(t, address, statement, args)
+	t.Cleanup(end)
+	return func() {
+		t.Helper()
+		if err := tx.Commit(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func begin(t testing.TB, address, statement string, args []any) (tx *sqlx.Tx, end func()) {
+	t.Helper()
 	x, err := sqlx.ConnectContext(t.Context(), "postgres", address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	tx, err := x.BeginTxx(context.Background(), nil)
+	tx, err = x.BeginTxx(context.Background(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := tx.Exec(statement, args...); err != nil {
 		t.Fatalf("%s: %v", statement, err)
 	}
-	release = sync.OnceFunc(func() { tx.Rollback(); x.Close() })
-	t.Cleanup(release)
-	return release
+	return tx, func() { x.Close() }
 }
 
 func create(ctx context.Context) (string, error) {

@@ -65,7 +65,11 @@ func classify(ctx context.Context, err error) error {
 	return err
 }
 
-const lockTimeout = "55P03"
+const (
+	lockTimeout    = "55P03"
+	undefinedTable = "42P01"
+	noPrivilege    = "42501"
+)
 
 // retryable tells errors after which PostgreSQL wants the whole transaction run
 // again: a serialization failure or a deadlock.

@@ -43,6 +43,11 @@ var ofNoWorkspace = map[string]string{
 	"dropDecidedEntries":    "old decisions of all workspaces",
 	"dueEnrollments":        "what is due first, whosesoever it is",
 	"lockIdentity":          "the workspace, $1, is part of what is locked",
+	"schemaVersion":         "about the schema",
+	"roleExists":            "about the server",
+	"grants":                "about the schema",
+	"beyondGrants":          "about the server",
+	"lockPartitions":        "partitions hold all workspaces",
 }
 
 // bySomethingElse are those that find the workspace by a key of another kind.
@@ -211,7 +216,8 @@ const catalog = `
 		from pg_class c join pg_index i on i.indexrelid = c.oid join pg_class r on r.oid = i.indrelid
 		where c.relnamespace = 'public'::regnamespace and not r.relispartition and r.relname <> 'goose_db_version'
 		union all
-		select 4, p.proname, 'create function ' || p.proname || '(' || pg_get_function_identity_arguments(p.oid) || ');'
+		select 4, p.proname, 'create function ' || p.proname || '(' || pg_get_function_identity_arguments(p.oid) || ')'
+			|| case when p.prosecdef then ' security definer set ' || array_to_string(p.proconfig, ' set ') else '' end || ';'
 		from pg_proc p where p.pronamespace = 'public'::regnamespace
 	) parts
 	order by part, name collate "C"`

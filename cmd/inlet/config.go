@@ -14,6 +14,7 @@ const defaultListen = "127.0.0.1:8080"
 type databaseConfig struct {
 	DatabaseURL string `name:"database-url" env:"DATABASE_URL" placeholder:"URL" help:"PostgreSQL 14 or newer; unset, a private one is used ($$${env})."`
 	DataDir     string `name:"data-dir" env:"INLET_DATA_DIR" default:"./.data" placeholder:"DIR" help:"Where the private PostgreSQL lives ($$${env}; default ${default})."`
+	Migrate     bool   `env:"INLET_MIGRATE" default:"true" negatable:"" help:"Bring the schema up to date first ($$${env}; default ${default}). Without it, only a schema that is new enough is used."`
 }
 
 // Server settings, of serve.

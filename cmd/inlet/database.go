@@ -11,8 +11,9 @@ import (
 	"github.com/inletdev/inlet/db"
 )
 
-// open opens the database, its schema up to date. Without a URL it attaches to
-// the private PostgreSQL of the data folder, or starts it; close leaves it.
+// open opens the database, its schema up to date, or new enough where others see
+// to that. Without a URL it attaches to the private PostgreSQL of the data
+// folder, or starts it; close leaves it.
 func (c *databaseConfig) open(ctx context.Context, log *slog.Logger) (d *db.DB, close func() error, err error) {
 	url, leave := c.DatabaseURL, func() error { return nil }
 	if url == "" {
@@ -26,7 +27,12 @@ func (c *databaseConfig) open(ctx context.Context, log *slog.Logger) (d *db.DB, 
 	if err != nil {
 		return nil, nil, errors.Join(err, leave())
 	}
-	if err := d.Migrate(ctx, log); err != nil {
+	if c.Migrate {
+		err = d.Migrate(ctx, log)
+	} else {
+		err = d.UseSchema(ctx)
+	}
+	if err != nil {
 		return nil, nil, errors.Join(err, d.Close(), leave())
 	}
 	return d, func() error { return errors.Join(d.Close(), leave()) }, nil

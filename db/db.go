@@ -10,6 +10,7 @@ package db
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -62,12 +63,17 @@ var session = map[string]string{
 	"jit":                                 "off",
 }
 
+// errURL tells nothing of the string: what the driver says quotes it, and the
+// password may stand anywhere in one that is mistyped.
+var errURL = errors.New("the database URL is not one that PostgreSQL's clients know; " +
+	"want one such as postgres://inlet@db.example.com/inlet?sslmode=verify-full")
+
 // Open opens the database and makes sure that it answers. ErrAway says that it
 // cannot be reached.
 func Open(ctx context.Context, c Config) (*DB, error) {
 	config, err := pq.NewConfig(c.URL)
 	if err != nil {
-		return nil, fmt.Errorf("database URL: %w", err)
+		return nil, errURL
 	}
 	config.BinaryParameters = true // of bytes, and so of the arrays that carry events
 	if config.Runtime == nil {
@@ -78,7 +84,7 @@ func Open(ctx context.Context, c Config) (*DB, error) {
 	}
 	connector, err := pq.NewConnectorConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("database URL: %w", err)
+		return nil, errURL
 	}
 	within := c.AnswerWithin
 	if within == 0 {

@@ -2,9 +2,11 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net/netip"
 	"net/url"
+	"os"
 	"strings"
 )
 
@@ -13,8 +15,29 @@ const defaultListen = "127.0.0.1:8080"
 // Database settings, of every command.
 type databaseConfig struct {
 	DatabaseURL string `name:"database-url" env:"DATABASE_URL" placeholder:"URL" help:"PostgreSQL 14 or newer; unset, a private one is used ($$${env})."`
+	URLFile     string `name:"database-url-file" env:"DATABASE_URL_FILE" placeholder:"FILE" help:"A file that holds the database URL ($$${env})."`
 	DataDir     string `name:"data-dir" env:"INLET_DATA_DIR" default:"./.data" placeholder:"DIR" help:"Where the private PostgreSQL lives ($$${env}; default ${default})."`
 	Migrate     bool   `env:"INLET_MIGRATE" default:"true" negatable:"" help:"Bring the schema up to date first ($$${env}; default ${default}). Without it, only a schema that is new enough is used."`
+}
+
+// url gives the database's, which holds its password: it may stand in a file, as
+// Docker and Kubernetes hand out secrets. Errors say nothing of what is in it.
+func (c *databaseConfig) url() (string, error) {
+	if c.URLFile == "" {
+		return c.DatabaseURL, nil
+	}
+	if c.DatabaseURL != "" {
+		return "", errors.New("DATABASE_URL and DATABASE_URL_FILE are both set; want one of them")
+	}
+	content, err := os.ReadFile(c.URLFile)
+	if err != nil {
+		return "", fmt.Errorf("DATABASE_URL_FILE: %w", err)
+	}
+	url := strings.TrimSpace(string(content))
+	if url == "" {
+		return "", fmt.Errorf("DATABASE_URL_FILE: %s is empty", c.URLFile)
+	}
+	return url, nil
 }
 
 // Server settings, of serve.

@@ -15,7 +15,11 @@ import (
 // to that. Without a URL it attaches to the private PostgreSQL of the data
 // folder, or starts it; close leaves it.
 func (c *databaseConfig) open(ctx context.Context, log *slog.Logger) (d *db.DB, close func() error, err error) {
-	url, leave := c.DatabaseURL, func() error { return nil }
+	url, err := c.url()
+	if err != nil {
+		return nil, nil, err
+	}
+	leave := func() error { return nil }
 	if url == "" {
 		private, err := db.StartEmbedded(ctx, c.DataDir, log)
 		if err != nil {

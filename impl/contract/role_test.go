@@ -10,6 +10,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"github.com/inletdev/inlet/db"
 	"github.com/inletdev/inlet/db/dbtest"
 )
 
@@ -261,6 +262,14 @@ func TestARoleThatMayDoMoreIsNotTakenForAServers(t *testing.T) {
 	admin, owner, address := roles(t)
 	role, own := roleOf(t, address), roleOf(t, owner)
 	database := dbtest.Query[string](t, admin, `select current_database()`)
+	if _, err := tryInletOn(t, owner, "", "migrate"); err != nil {
+		t.Fatal(err)
+	}
+	d, err := db.Open(t.Context(), db.Config{URL: owner})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
 	for _, c := range []struct{ more, less, says string }{
 		{`alter role %s superuser`, `alter role %s nosuperuser`, "superuser"},
 		{`alter role %s createrole`, `alter role %s nocreaterole`, "create roles"},
@@ -273,7 +282,7 @@ func TestARoleThatMayDoMoreIsNotTakenForAServers(t *testing.T) {
 		{`grant temporary on database ` + database + ` to %s`, `revoke temporary on database ` + database + ` from %s`, "temporary"},
 	} {
 		dbtest.Exec(t, admin, fmt.Sprintf(c.more, role))
-		if _, err := tryInletOn(t, owner, "", "migrate", "--grant-to", role); err == nil || !strings.Contains(err.Error(), c.says) {
+		if err := d.Grant(t.Context(), role); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v", fmt.Sprintf(c.more, role), err)
 		}
 		dbtest.Exec(t, admin, fmt.Sprintf(c.less, role))

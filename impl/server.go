@@ -73,7 +73,7 @@ func NewServer(ctx context.Context, d *db.DB, log *slog.Logger, c Config) (*Serv
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	s := &Server{
-		metrics:  promhttp.HandlerFor(registry, promhttp.HandlerOpts{}),
+		metrics:  unread(promhttp.HandlerFor(registry, promhttp.HandlerOpts{})),
 		recorder: event.NewRecorder(d, runtime.GOMAXPROCS(0)),
 		refusals: event.NewRefusals(d),
 		engine:   motion.NewEngine(d, log, c.WebhookNetworks),
@@ -141,6 +141,16 @@ func (s *Server) Close(ctx context.Context) error {
 	case <-rest.Done():
 		return errors.Join(err, fmt.Errorf("the database does not answer: %w", rest.Err()))
 	}
+}
+
+// unread keeps browsers and caches from making anything of an answer, on a
+// listener that has no edge too.
+func unread(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		w.Header().Set("Cache-Control", "no-store")
+		next.ServeHTTP(w, r)
+	})
 }
 
 // live says that the process runs, whatever else is wrong.

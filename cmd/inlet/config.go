@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-const defaultListen = "127.0.0.1:8080"
+const defaultAddress = "http://127.0.0.1:8080"
 
 // Database settings, of every command.
 type databaseConfig struct {
@@ -44,6 +44,8 @@ func (c *databaseConfig) url() (string, error) {
 type serverConfig struct {
 	publicConfig
 	Listen          string         `env:"INLET_LISTEN" default:"127.0.0.1:8080" placeholder:"ADDR" help:"Address to serve on; port 0 picks a free one ($$${env}; default ${default})."`
+	TLSCert         string         `name:"tls-cert" env:"INLET_TLS_CERT" placeholder:"FILE" help:"Serve HTTPS with this certificate and its chain, in PEM; read again when it changes ($$${env})."`
+	TLSKey          string         `name:"tls-key" env:"INLET_TLS_KEY" placeholder:"FILE" help:"The certificate's key ($$${env})."`
 	MetricsListen   string         `env:"INLET_METRICS_LISTEN" placeholder:"ADDR" help:"Serve /metrics on an address of its own instead of beside the API ($$${env})."`
 	TrustedProxies  []netip.Prefix `name:"trusted-proxies" env:"INLET_TRUSTED_PROXIES" placeholder:"NETS" help:"Networks, such as 10.0.0.0/8, of the proxies in front, whose X-Forwarded-For is believed ($$${env})."`
 	WebhookNetworks []netip.Prefix `name:"webhook-networks" env:"INLET_WEBHOOK_NETWORKS" placeholder:"NETS" help:"Networks other than public ones, such as 10.0.0.0/8, that webhooks may reach ($$${env})."`
@@ -52,14 +54,14 @@ type serverConfig struct {
 // publicConfig says how clients reach a server, of serve and of the commands that
 // write addresses down.
 type publicConfig struct {
-	PublicURL string `name:"public-url" env:"INLET_PUBLIC_URL" placeholder:"URL" help:"Base address of the API as clients see it ($$${env}; default http://<listen>)."`
+	PublicURL string `name:"public-url" env:"INLET_PUBLIC_URL" placeholder:"URL" help:"Base address of the API as clients see it ($$${env}; default http://<listen>, https:// with a certificate)."`
 	DocsURL   string `name:"docs-url" env:"INLET_DOCS_URL" placeholder:"URL" help:"Base address of the documentation ($$${env}; default <public-url>/docs)."`
 }
 
-// addresses are those of the API and of the documentation, for a server that
-// listens on an address.
-func (c *publicConfig) addresses(listen string) (public, docs string, err error) {
-	public = strings.TrimSuffix(cmp.Or(c.PublicURL, "http://"+listen), "/")
+// addresses are those of the API and of the documentation, for a server that is
+// reached at own where nothing else is said.
+func (c *publicConfig) addresses(own string) (public, docs string, err error) {
+	public = strings.TrimSuffix(cmp.Or(c.PublicURL, own), "/")
 	docs = strings.TrimSuffix(cmp.Or(c.DocsURL, public+"/docs"), "/")
 	for _, address := range []string{public, docs} {
 		if u, err := url.Parse(address); err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.RawQuery != "" {

@@ -15,7 +15,7 @@ type openapiCmd struct {
 }
 
 func (c *openapiCmd) Run() error {
-	public, _, err := c.addresses(defaultListen)
+	public, _, err := c.addresses(defaultAddress)
 	if err != nil {
 		return err
 	}
@@ -37,7 +37,7 @@ type docsExportCmd struct {
 }
 
 func (c *docsExportCmd) Run() error {
-	public, docsURL, err := c.addresses(defaultListen)
+	public, docsURL, err := c.addresses(defaultAddress)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -48,11 +49,19 @@ func (c *serveCmd) Run() error {
 }
 
 func (c *serveCmd) serve(ctx context.Context, log *slog.Logger, d *db.DB) error {
+	secure, err := c.tls(log)
+	if err != nil {
+		return err
+	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", c.Listen)
 	if err != nil {
 		return err
 	}
-	public, docsURL, err := c.addresses(listener.Addr().String())
+	scheme := "http"
+	if secure != nil {
+		scheme = "https"
+	}
+	public, docsURL, err := c.addresses(scheme + "://" + listener.Addr().String())
 	if err != nil {
 		return err
 	}
@@ -63,14 +72,21 @@ func (c *serveCmd) serve(ctx context.Context, log *slog.Logger, d *db.DB) error 
 		return err
 	}
 	failed := make(chan error, 2)
-	go func() { failed <- server.HTTP().Serve(listener) }()
+	server.HTTP().TLSConfig = secure
+	go func() {
+		if secure != nil {
+			failed <- server.HTTP().ServeTLS(listener, "", "")
+			return
+		}
+		failed <- server.HTTP().Serve(listener)
+	}()
 
 	if c.MetricsListen != "" {
 		metrics := &http.Server{Addr: c.MetricsListen, Handler: server.Metrics(), ReadHeaderTimeout: 5 * time.Second}
 		go func() { failed <- fmt.Errorf("metrics: %w", metrics.ListenAndServe()) }()
 		defer metrics.Close()
 	}
-	log.Info("serving", "addr", listener.Addr().String(), "document", openapi.Hash())
+	log.Info("serving", "addr", listener.Addr().String(), "scheme", scheme, "document", openapi.Hash())
 
 	select {
 	case err = <-failed:
@@ -80,4 +96,19 @@ func (c *serveCmd) serve(ctx context.Context, log *slog.Logger, d *db.DB) error 
 	bounded, cancel := context.WithTimeout(context.Background(), stopWithin)
 	defer cancel()
 	return errors.Join(err, server.Close(bounded))
+}
+
+// tls says how HTTPS is spoken; nil where it is not.
+func (c *serverConfig) tls(log *slog.Logger) (*tls.Config, error) {
+	if c.TLSCert == "" && c.TLSKey == "" {
+		return nil, nil
+	}
+	if c.TLSCert == "" || c.TLSKey == "" {
+		return nil, errors.New("INLET_TLS_CERT and INLET_TLS_KEY belong together; only one of them is set")
+	}
+	certificate, err := loadCertificate(c.TLSCert, c.TLSKey, log)
+	if err != nil {
+		return nil, err
+	}
+	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certificate.current}, nil
 }

@@ -55,7 +55,7 @@ func New(mux *http.ServeMux, p Parts) (*Edge, error) {
 		admitter: auth.NewAdmitter(p.DB), validators: validators,
 		now: p.DB.Now, proxies: p.Proxies, publicURL: p.PublicURL,
 	}
-	edge := &Edge{mux: mux, guard: guard, refusals: p.Refusals, log: p.Log, metrics: newMetrics(p.Metrics)}
+	edge := &Edge{mux: mux, guard: guard, refusals: p.Refusals, log: p.Log, metrics: newMetrics(p.Metrics), onlyHTTPS: aYear(p.PublicURL)}
 
 	operations := API{
 		Leads:   Leads{p.DB},

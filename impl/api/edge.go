@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"path"
 	"runtime/debug"
 	"slices"
@@ -41,12 +42,27 @@ type exchange struct {
 // isIntake tells whether the operation takes events in.
 func (x *exchange) isIntake() bool { return x.op != nil && x.op.Tag == eventsTag && x.op.MaxBody > 0 }
 
-// Header values that every answer has; shared, so never to be changed.
+// Header values that every answer has; shared, so never to be changed. An answer
+// that says nothing else is data for whoever asked: kept by nobody, no page, in
+// no frame, and not to be loaded by the pages of others. What is published or
+// stands in pages sets its own.
 var (
-	nosniff  = []string{"nosniff"}
-	noStore  = []string{"no-store"}
-	jsonType = []string{"application/json"}
+	nosniff   = []string{"nosniff"}
+	noStore   = []string{"no-store"}
+	noPage    = []string{"default-src 'none'; frame-ancestors 'none'"}
+	ownOrigin = []string{"same-origin"}
+	jsonType  = []string{"application/json"}
 )
+
+// aYear is how long browsers are to remember that a host is served by HTTPS. Of
+// its other names we know nothing, and whoever tries the server out on their own
+// machine serves other things there too.
+func aYear(publicURL string) []string {
+	if u, err := url.Parse(publicURL); err != nil || u.Scheme != "https" || u.Hostname() == "localhost" {
+		return nil
+	}
+	return []string{"max-age=31536000"}
+}
 
 type exchangeKey struct{}
 
@@ -62,6 +78,8 @@ type Edge struct {
 	refusals *event.Refusals
 	log      *slog.Logger
 	metrics  *metrics
+
+	onlyHTTPS []string // for how long; nil where clients may use HTTP
 }
 
 func (e *Edge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -69,8 +87,15 @@ func (e *Edge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{requestID: requestID(r), recorder: recorder{ResponseWriter: w}}
 	out := &x.recorder
 	x.ids[0] = x.requestID
-	out.Header()["X-Request-Id"] = x.ids[:]
-	out.Header()["X-Content-Type-Options"] = nosniff
+	h := out.Header()
+	h["X-Request-Id"] = x.ids[:]
+	h["X-Content-Type-Options"] = nosniff
+	h["Cache-Control"] = noStore
+	h["Content-Security-Policy"] = noPage
+	h["Cross-Origin-Resource-Policy"] = ownOrigin
+	if e.onlyHTTPS != nil {
+		h["Strict-Transport-Security"] = e.onlyHTTPS
+	}
 	defer func() {
 		if p := recover(); p != nil {
 			if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
@@ -100,7 +125,6 @@ func (e *Edge) route(w http.ResponseWriter, r *http.Request, x *exchange) {
 		return
 	}
 	if x.op = operations[x.pattern]; x.op != nil {
-		w.Header()["Cache-Control"] = noStore
 		if err := e.guard.pass(w, r, x); err != nil {
 			e.refuse(w, x, err)
 			return

@@ -18,7 +18,10 @@ func isPublic(op *api.Operation) bool { return len(op.Scopes) == 0 }
 
 // allowAnyPage lets a page of any origin read an answer. Who may cause one is
 // checked against the sites of the workspace, by the operation.
-func allowAnyPage(h http.Header) { h.Set("Access-Control-Allow-Origin", "*") }
+func allowAnyPage(h http.Header) {
+	h.Set("Access-Control-Allow-Origin", "*")
+	h.Set("Cross-Origin-Resource-Policy", "cross-origin")
+}
 
 // preflight answers a browser that asks whether a page may send a request.
 func preflight(h http.Header, methods string) {

@@ -207,8 +207,11 @@ func valid(pointer string, value any) error {
 }
 
 // ofHTTP are headers that the document does not declare, for they are not the
-// API's but HTTP's own.
-var ofHTTP = []string{"Content-Type", "Content-Length", "Date", "Connection", "Cache-Control", "X-Content-Type-Options"}
+// API's but HTTP's own, or tell browsers what they may do with an answer.
+var ofHTTP = []string{
+	"Content-Type", "Content-Length", "Date", "Connection", "Cache-Control", "X-Content-Type-Options",
+	"Content-Security-Policy", "Cross-Origin-Resource-Policy", "Strict-Transport-Security",
+}
 
 // headersConform holds the headers of an answer to those declared, both ways.
 func headersConform(declared map[string]any, pointer string, got http.Header) error {

@@ -29,6 +29,14 @@ const policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect
 const tryOut = "default-src 'none'; style-src 'self' 'unsafe-inline'; script-src 'self'; img-src 'self' data:; font-src 'self' data:; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'self'; connect-src 'self' "
 
+// secure keeps a page to its policy, to itself, and from the devices it has no
+// use for.
+func secure(h http.Header, policy string) {
+	h.Set("Content-Security-Policy", policy)
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=(), payment=(), usb=()")
+}
+
 // originOf gives the origin of an address.
 func originOf(address string) string {
 	u, err := url.Parse(address)
@@ -72,8 +80,8 @@ func (s *Site) serve(f file, policy string) http.HandlerFunc {
 		h.Set("Access-Control-Allow-Origin", "*")
 		h.Set("Access-Control-Expose-Headers", "ETag, Inlet-Document")
 		h.Set("Cache-Control", "public, max-age=300")
-		h.Set("Content-Security-Policy", policy)
-		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cross-Origin-Resource-Policy", "cross-origin")
+		secure(h, policy)
 		h.Set("ETag", tag)
 		h.Set("Inlet-Document", openapi.Hash())
 		content := f.content
@@ -100,8 +108,7 @@ func (s *Site) search(prefix string) http.HandlerFunc {
 		h := w.Header()
 		h.Set("Content-Type", "text/html; charset=utf-8")
 		h.Set("Cache-Control", "no-store")
-		h.Set("Content-Security-Policy", policy)
-		h.Set("Referrer-Policy", "no-referrer")
+		secure(h, policy)
 		//nolint:errcheck // it is too late for another answer
 		templates.ExecuteTemplate(w, "page.html", view{
 			Page: &page{Path: "search", Title: "Search"}, Sections: sections, Link: linker("search", prefix, ""),

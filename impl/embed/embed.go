@@ -142,6 +142,9 @@ func write(w http.ResponseWriter, status int, ancestors, template string, of any
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Cache-Control", "no-store")
 	h.Set("Content-Security-Policy", policy+"; "+ancestors)
+	h.Set("Cross-Origin-Resource-Policy", "cross-origin")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=(), payment=(), usb=()")
 	w.WriteHeader(status)
 	// Too late for another answer if this fails.
 	_ = templates.ExecuteTemplate(w, template, of)

@@ -11,16 +11,19 @@ LINT := go tool -modfile=scripts/lint/go.mod golangci-lint
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
+# The same source built with the same Go gives the same bytes, wherever it stands.
+REVISION ?= $(shell git describe --always --abbrev=40 --dirty 2>/dev/null || echo unknown)
+
 .PHONY: build
 build: ## Build bin/inlet
-	CGO_ENABLED=0 go build -trimpath -o bin/inlet ./cmd/inlet
+	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-X main.revision=$(REVISION)' -o bin/inlet ./cmd/inlet
 
 .PHONY: run
 run: build ## Serve a demo workspace on a private PostgreSQL and print a key and a curl line
 	@scripts/run.sh
 
 .PHONY: test
-test: tools verify lint document contract ## Everything CI runs: generated files, lint, the document, fuzzing, clients, and all tests
+test: tools verify lint audit document contract ## Everything CI runs: generated files, lint, the document, fuzzing, clients, and all tests
 	@echo "==> clients that generators make of the document, against the server"
 	@scripts/clients/run.sh oapi-codegen openapi-python-client openapi-typescript
 	@echo "==> tests, with the race detector, on a real PostgreSQL"
@@ -31,6 +34,18 @@ test: tools verify lint document contract ## Everything CI runs: generated files
 lint: ## Check style and common mistakes
 	@echo "==> lint"
 	$(LINT) run ./...
+
+.PHONY: audit
+audit: build ## Look for known vulnerabilities, licenses that do not fit, and builds that differ
+	@scripts/audit.sh
+
+.PHONY: sbom
+sbom: build ## Write bin/inlet.cdx.json, the bill of materials of bin/inlet (CycloneDX)
+	go -C scripts/audit run . "$(CURDIR)" sbom bin/inlet >bin/inlet.cdx.json
+
+.PHONY: licenses
+licenses: ## Write what inlet licenses prints from the licenses of all that is in the binary
+	go -C scripts/audit run . "$(CURDIR)" licenses cmd/inlet/licenses.txt
 
 .PHONY: document
 document: tools ## Hold the document to linters and to the version published last

@@ -26,6 +26,8 @@ var commands struct {
 	Openapi   openapiCmd   `cmd:"" name:"openapi" help:"Print the OpenAPI description of the API."`
 	Docs      docsCmd      `cmd:"" help:"Write the documentation as files."`
 	Key       keyCmd       `cmd:"" help:"Create, list and revoke API keys."`
+	Version   versionCmd   `cmd:"" help:"Print what this program was built from."`
+	Licenses  licensesCmd  `cmd:"" help:"Print the licenses of what this program is made with."`
 }
 
 func main() {

@@ -12,6 +12,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -34,6 +35,7 @@ type Config struct {
 // DB is an open database, safe for concurrent use.
 type DB struct {
 	x      *sqlx.DB
+	config pq.Config    // as the URL has it, without settings of ours
 	offset atomic.Int64 // nanoseconds that the database's clock is ahead of ours
 	synced atomic.Bool  // it was measured
 
@@ -75,13 +77,9 @@ func Open(ctx context.Context, c Config) (*DB, error) {
 	if err != nil {
 		return nil, errURL
 	}
+	asked := config.Clone()
 	config.BinaryParameters = true // of bytes, and so of the arrays that carry events
-	if config.Runtime == nil {
-		config.Runtime = make(map[string]string)
-	}
-	for name, value := range session {
-		config.Runtime[name] = value
-	}
+	set(&config, session)
 	connector, err := pq.NewConnectorConfig(config)
 	if err != nil {
 		return nil, errURL
@@ -91,7 +89,7 @@ func Open(ctx context.Context, c Config) (*DB, error) {
 		within = answerWithin
 	}
 	connector.Dialer(dialer{within: within})
-	d := &DB{x: sqlx.NewDb(sql.OpenDB(connector), "postgres"), hot: make(map[string]*sqlx.Stmt)}
+	d := &DB{x: sqlx.NewDb(sql.OpenDB(connector), "postgres"), config: asked, hot: make(map[string]*sqlx.Stmt)}
 	conns := c.MaxConns
 	if conns == 0 {
 		conns = 20
@@ -106,6 +104,14 @@ func Open(ctx context.Context, c Config) (*DB, error) {
 		return nil, err
 	}
 	return d, nil
+}
+
+// set adds settings to those that the URL has.
+func set(config *pq.Config, settings map[string]string) {
+	if config.Runtime == nil {
+		config.Runtime = make(map[string]string)
+	}
+	maps.Copy(config.Runtime, settings)
 }
 
 // check makes sure that the server answers and is new enough.

@@ -42,6 +42,10 @@ var ofNoWorkspace = map[string]string{
 	"decideEntries":         "its argument is the workspace, $1",
 	"dropDecidedEntries":    "old decisions of all workspaces",
 	"dueEnrollments":        "what is due first, whosesoever it is",
+	"serverDisagrees":       "what belongs to no workspace",
+	"readAllTheTime":        "about the transaction",
+	"passOverIDs":           "ids of all workspaces come from one sequence",
+	"doubtEverything":       "of all workspaces, after a restore",
 	"lockIdentity":          "the workspace, $1, is part of what is locked",
 	"schemaVersion":         "about the schema",
 	"roleExists":            "about the server",
@@ -57,7 +61,13 @@ var bySomethingElse = []string{"admitCredential", "workspaceBySlug", "allWorkspa
 // statements reads every SQL constant of the package from its source.
 func statements(t *testing.T) map[string]string {
 	t.Helper()
-	files, err := filepath.Glob("*.go")
+	return statementsIn(t, ".")
+}
+
+// statementsIn reads those of the package in a folder.
+func statementsIn(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -52,7 +52,8 @@ func (t *Tx) CreateWorkspace(ctx context.Context, slug, name string, roles map[s
 }
 
 const workspaceBySlug = `
-	select w.*, g.events_per_minute, g.events_per_day, g.events_backlog
+	select w.workspace_id, w.slug, w.name, w.agents_enabled, w.api_enabled, w.mcp_enabled, w.create_companies,
+		w.create_contacts, w.enrichment, w.webhook_secret, w.created_at, g.events_per_minute, g.events_per_day, g.events_backlog
 	from workspaces w join workspace_gates g on g.workspace_id = w.workspace_id
 	where w.slug = $1`
 
@@ -64,7 +65,8 @@ func (t *Tx) WorkspaceBySlug(ctx context.Context, slug string) (Workspace, error
 }
 
 const allWorkspaces = `
-	select w.*, g.events_per_minute, g.events_per_day, g.events_backlog
+	select w.workspace_id, w.slug, w.name, w.agents_enabled, w.api_enabled, w.mcp_enabled, w.create_companies,
+		w.create_contacts, w.enrichment, w.webhook_secret, w.created_at, g.events_per_minute, g.events_per_day, g.events_backlog
 	from workspaces w join workspace_gates g on g.workspace_id = w.workspace_id
 	order by w.slug`
 

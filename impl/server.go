@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/netip"
 	"runtime"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -44,6 +45,7 @@ type Server struct {
 	refusals *event.Refusals
 	engine   *motion.Engine
 	stopJobs func()
+	draining atomic.Bool
 }
 
 // Config says how a server is reached.
@@ -94,12 +96,12 @@ func NewServer(ctx context.Context, d *db.DB, log *slog.Logger, c Config) (*Serv
 	}
 	embed.Mount(mux, d, identifier, edge)
 	mux.HandleFunc("GET /livez", live)
-	mux.HandleFunc("GET /readyz", ready(d))
+	mux.HandleFunc("GET /readyz", s.ready(d))
 	if !c.OwnMetrics {
 		mux.Handle("GET /metrics", s.metrics)
 	}
 	s.http = &http.Server{
-		Handler:           edge,
+		Handler:           s.leaving(edge),
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,
@@ -118,6 +120,29 @@ func (s *Server) HTTP() *http.Server { return s.http }
 
 // Metrics serves Prometheus metrics, for a listener of their own.
 func (s *Server) Metrics() http.Handler { return s.metrics }
+
+// Drain says that the server is about to end, while it still serves: it is not
+// ready any more, so that balancers stop sending requests, and each connection
+// ends with its next answer. It takes as long as balancers need to notice, or
+// until the context ends. Close comes after it.
+func (s *Server) Drain(ctx context.Context, delay time.Duration) {
+	s.draining.Store(true)
+	select {
+	case <-ctx.Done():
+	case <-time.After(delay):
+	}
+}
+
+// leaving has connections end with their next answer once the server drains.
+// Closing those at rest would cross with requests that are on their way.
+func (s *Server) leaving(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s.draining.Load() {
+			w.Header().Set("Connection", "close")
+		}
+		next.ServeHTTP(w, r)
+	})
+}
 
 // Close ends the server in order: no new requests, answers to those in flight,
 // background work. The context bounds the wait for answers; what then is left
@@ -156,9 +181,15 @@ func unread(next http.Handler) http.Handler {
 // live says that the process runs, whatever else is wrong.
 func live(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("ok\n")) }
 
-// ready says whether requests would be served: the database answers.
-func ready(d *db.DB) http.HandlerFunc {
+// ready says whether requests would be served: the server is not about to end,
+// and the database answers.
+func (s *Server) ready(d *db.DB) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
+		if s.draining.Load() {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			w.Write([]byte("the server is about to end\n"))
+			return
+		}
 		ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
 		defer cancel()
 		if d.Ping(ctx) != nil {

@@ -12,6 +12,8 @@ import (
 var commands struct {
 	Serve     serveCmd     `cmd:"" help:"Serve the API until SIGTERM or Ctrl-C."`
 	Migrate   migrateCmd   `cmd:"" help:"Bring the database's schema up to date; serve does it by itself."`
+	Check     checkCmd     `cmd:"" help:"Check that what is stored belongs together, such as after a restore; it reads every event."`
+	Restored  restoredCmd  `cmd:"" help:"Leave out the ids that may have been given out after the moment to which the database was brought back."`
 	Seed      seedCmd      `cmd:"" help:"Load workspaces and what is in them from a YAML file; loading it again changes nothing."`
 	Workspace workspaceCmd `cmd:"" help:"Create, list, show and change workspaces."`
 	EventType eventTypeCmd `cmd:"" help:"List the event names of a workspace, rename, archive or block them."`

@@ -19,7 +19,8 @@ import (
 	"github.com/inletdev/inlet/openapi"
 )
 
-// stopWithin bounds how long requests in flight are waited for after SIGTERM.
+// stopWithin bounds how long requests in flight are waited for once the server
+// has drained.
 const stopWithin = 8 * time.Second
 
 type serveCmd struct {
@@ -43,12 +44,12 @@ func (c *serveCmd) Run() error {
 	if err != nil {
 		return err
 	}
-	err = c.serve(ctx, log, d)
+	err = c.serve(ctx, stop, log, d)
 	log.Info("stopped")
 	return errors.Join(err, leave())
 }
 
-func (c *serveCmd) serve(ctx context.Context, log *slog.Logger, d *db.DB) error {
+func (c *serveCmd) serve(ctx context.Context, stop func(), log *slog.Logger, d *db.DB) error {
 	secure, err := c.tls(log)
 	if err != nil {
 		return err
@@ -91,7 +92,9 @@ func (c *serveCmd) serve(ctx context.Context, log *slog.Logger, d *db.DB) error 
 	select {
 	case err = <-failed:
 	case <-ctx.Done():
-		log.Info("stopping", "within", stopWithin.String())
+		stop() // a second signal ends the process at once
+		log.Info("stopping", "drain", c.Drain.String(), "within", stopWithin.String())
+		server.Drain(context.Background(), c.Drain)
 	}
 	bounded, cancel := context.WithTimeout(context.Background(), stopWithin)
 	defer cancel()

@@ -253,8 +253,11 @@ func hurts(t *testing.T, added fstest.MapFS) map[string][]string {
 		t.Fatal(err)
 	}
 	defer x.Close()
-	// Tables are empty here, and read whole where they would not be.
-	x.MustExec(`do $$ begin execute format('alter database %I set enable_seqscan = off', current_database()); end $$`)
+	// Tables are empty here, and so would be read whole where they are not.
+	x.MustExec(`do $$ begin
+		execute format('alter database %I set enable_seqscan = off', current_database());
+		execute format('alter database %I set jit = off', current_database());
+	end $$`)
 	x.MustExec(watch)
 	before := factsOf(t, x)
 	wrong := make(map[string][]string)

@@ -48,6 +48,7 @@ var outside = map[string][]string{
 	"impl/contract":                {},
 	"impl/embed/embedtest":         {},
 	"impl/servertest":              {"db", "db/dbtest"},
+	"impl/upgrade":                 {},
 }
 
 // onlyIn says which packages alone may import a package.

@@ -37,7 +37,13 @@ func (w Workspace) Key(ref string) string { return "Authorization: Bearer " + w.
 // in the file stands for the slug.
 func Seed(t testing.TB, databaseURL, slug, file string) Workspace {
 	t.Helper()
-	out, err := Command(t, databaseURL, strings.ReplaceAll(file, "SLUG", slug), "seed", "-", "--json")
+	return SeedBy(t, Binary, databaseURL, slug, file)
+}
+
+// SeedBy is Seed with another build of the program.
+func SeedBy(t testing.TB, program, databaseURL, slug, file string) Workspace {
+	t.Helper()
+	out, err := CommandOf(t, program, databaseURL, strings.ReplaceAll(file, "SLUG", slug), "seed", "-", "--json")
 	if err != nil {
 		t.Fatal(err)
 	}

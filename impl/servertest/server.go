@@ -147,7 +147,13 @@ func (l *lines) String() string {
 // The error tells what it said on stderr.
 func Command(t testing.TB, databaseURL, stdin string, args ...string) (string, error) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), Binary, args...)
+	return CommandOf(t, Binary, databaseURL, stdin, args...)
+}
+
+// CommandOf is Command with another build of the program.
+func CommandOf(t testing.TB, program, databaseURL, stdin string, args ...string) (string, error) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), program, args...)
 	cmd.Env = append(os.Environ(), "DATABASE_URL="+databaseURL)
 	cmd.Stdin = strings.NewReader(stdin)
 	var stderr bytes.Buffer

@@ -69,11 +69,11 @@ var (
 func TestEveryAnswerSaysWhatMayBecomeOfIt(t *testing.T) {
 	w := seed(t, strings.Replace(everything, `      - {ref: shop, secret: shop-SLUG, origins: ["https://shop.SLUG.example"]}`, "", 1))
 	link := strings.TrimSpace(inlet(t, "", "link", "create", w.Sites["www"].SiteKey,
-		"--contact", "hank@globex.com", "--page", "https://www."+w.slug+".example/"))
+		"--contact", "hank@globex.com", "--page", "https://www."+w.Slug+".example/"))
 	link = link[strings.LastIndex(link, "/l/"):]
 	form, meeting := "/api/v1/forms/"+w.Forms["demo"].PublicKey, "/api/v1/meeting-forms/"+w.MeetingForms["call"].PublicKey
-	sites := "'self' https://www." + w.slug + ".example"
-	key, site := w.key("all"), "Origin: https://www."+w.slug+".example"
+	sites := "'self' https://www." + w.Slug + ".example"
+	key, site := w.Key("all"), "Origin: https://www."+w.Slug+".example"
 
 	type row struct {
 		method, path, body string
@@ -142,7 +142,7 @@ func TestEveryAnswerSaysWhatMayBecomeOfIt(t *testing.T) {
 		"https://localhost:8443": {}, // where people have other servers too
 	} {
 		s := start(t, dbtest.URL(t), "INLET_PUBLIC_URL="+public)
-		defer s.stop()
+		defer s.Stop()
 		checked := rows
 		if public == "http://inlet.example" {
 			tried := published.and(headers{"Content-Security-Policy": "default-src 'none'; style-src 'self' 'unsafe-inline'; script-src 'self'; " +
@@ -169,9 +169,9 @@ func TestEveryAnswerSaysWhatMayBecomeOfIt(t *testing.T) {
 }
 
 // headersOf gives an answer as it comes: redirects are not followed.
-func (s *server) headersOf(t *testing.T, method, path, body, header string) (status int, h http.Header) {
+func (s server) headersOf(t *testing.T, method, path, body, header string) (status int, h http.Header) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(withTest(t), method, s.base+path, strings.NewReader(body))
+	r, err := http.NewRequestWithContext(withTest(t), method, s.Base+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +192,7 @@ func (s *server) headersOf(t *testing.T, method, path, body, header string) (sta
 }
 
 // everyRoute makes sure that each route that is mounted anywhere was asked.
-func everyRoute(t *testing.T, s *server) {
+func everyRoute(t *testing.T, s server) {
 	t.Helper()
 	mounted := []string{"GET /docs"} // and more below it, which one function serves
 	for _, op := range api.Operations {
@@ -220,7 +220,7 @@ func everyRoute(t *testing.T, s *server) {
 	}
 	asked := ""
 	eventually(t, "routes asked", "", func() string {
-		asked = s.log.String()
+		asked = s.Log()
 		var missing []string
 		for _, pattern := range mounted {
 			if !strings.Contains(asked, fmt.Sprintf(`"route":"%s`, pattern)) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/inletdev/inlet/db"
 	"github.com/inletdev/inlet/db/dbtest"
+	"github.com/inletdev/inlet/impl/servertest"
 )
 
 // everything is a workspace in which all parts of a server have something to do.
@@ -72,7 +73,7 @@ func TestAServerWhoseRoleOwnsNothingDoesEverything(t *testing.T) {
 	role := roleOf(t, address)
 	t.Setenv("INLET_MIGRATE", "false") // of commands too; migrate itself is told otherwise
 	for range 2 {
-		if _, err := tryInletOn(t, owner, "", "migrate", "--grant-to", role); err != nil {
+		if _, err := servertest.Command(t, owner, "", "migrate", "--grant-to", role); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -95,7 +96,7 @@ func TestAServerWhoseRoleOwnsNothingDoesEverything(t *testing.T) {
 		{"GET", "/readyz", "", 200},
 		{"GET", "/docs", "", 200},
 	} {
-		credential := w.key("all")
+		credential := w.Key("all")
 		if isPublic(sent.path) {
 			credential = "Origin: https://www.least.example"
 		}
@@ -120,11 +121,11 @@ func TestAServerWhoseRoleOwnsNothingDoesEverything(t *testing.T) {
 		{"workspace", "list"}, {"event-type", "block", "seen", "--workspace", "least"}, {"refusals", "--workspace", "least"},
 		{"site", "rotate", w.Sites["www"].SiteKey}, {"key", "create", "--workspace", "least", "--name", "k", "--scopes", "events.send"},
 	} {
-		if _, err := tryInletOn(t, address, "", command...); err != nil {
+		if _, err := servertest.Command(t, address, "", command...); err != nil {
 			t.Errorf("%v: %v", command, err)
 		}
 	}
-	if err := s.stop(); err != nil {
+	if err := s.Stop(); err != nil {
 		t.Error(err)
 	}
 
@@ -139,20 +140,20 @@ func TestAServerWhoseRoleOwnsNothingDoesEverything(t *testing.T) {
 	}
 	dbtest.Exec(t, admin, fmt.Sprintf(`alter database %s set inlet.clock_offset = '50 days'`, dbtest.Query[string](t, admin, `select current_database()`)))
 	s = start(t, address)
-	defer s.stop()
+	defer s.Stop()
 	eventually(t, "room for what comes, and none of what is past", "9 of events, 9 of refusals, some of ids, 0 events", partitions)
 	if a := w.record(t, s, `{"id":"later","name":"clicked","visitor":{"id":"v9"}}`); a.status != 202 {
 		t.Errorf("an event answers %d %s", a.status, a.body)
 	}
-	if strings.Contains(s.log.String(), `"ERROR"`) {
-		t.Errorf("the server logs errors:\n%s", s.log)
+	if strings.Contains(s.Log(), `"ERROR"`) {
+		t.Errorf("the server logs errors:\n%s", s.Log())
 	}
 }
 
 func TestTheRoleOfAServerMayDoNoMoreThanTheServerNeeds(t *testing.T) {
 	admin, owner, address := roles(t)
 	role, own := roleOf(t, address), roleOf(t, owner)
-	if _, err := tryInletOn(t, owner, "", "migrate", "--grant-to", role); err != nil {
+	if _, err := servertest.Command(t, owner, "", "migrate", "--grant-to", role); err != nil {
 		t.Fatal(err)
 	}
 	dbtest.Exec(t, admin, `create schema other; create table other.secrets (s text)`)
@@ -262,7 +263,7 @@ func TestARoleThatMayDoMoreIsNotTakenForAServers(t *testing.T) {
 	admin, owner, address := roles(t)
 	role, own := roleOf(t, address), roleOf(t, owner)
 	database := dbtest.Query[string](t, admin, `select current_database()`)
-	if _, err := tryInletOn(t, owner, "", "migrate"); err != nil {
+	if _, err := servertest.Command(t, owner, "", "migrate"); err != nil {
 		t.Fatal(err)
 	}
 	d, err := db.Open(t.Context(), db.Config{URL: owner})
@@ -287,10 +288,10 @@ func TestARoleThatMayDoMoreIsNotTakenForAServers(t *testing.T) {
 		}
 		dbtest.Exec(t, admin, fmt.Sprintf(c.less, role))
 	}
-	if _, err := tryInletOn(t, owner, "", "migrate", "--grant-to", role+"_"); err == nil || !strings.Contains(err.Error(), "there is no role") {
+	if _, err := servertest.Command(t, owner, "", "migrate", "--grant-to", role+"_"); err == nil || !strings.Contains(err.Error(), "there is no role") {
 		t.Errorf("a role that is not there: %v", err)
 	}
-	if _, err := tryInletOn(t, owner, "", "migrate", "--grant-to", role); err != nil {
+	if _, err := servertest.Command(t, owner, "", "migrate", "--grant-to", role); err != nil {
 		t.Error(err)
 	}
 }
@@ -300,7 +301,7 @@ func TestWithoutMigratingASchemaThatIsTooOldIsNotServedAndANewerOneIs(t *testing
 	t.Setenv("INLET_MIGRATE", "false")
 	refused := func(address, says string, args ...string) {
 		t.Helper()
-		if _, err := tryInletOn(t, address, "", args...); err == nil || !strings.Contains(err.Error(), says) {
+		if _, err := servertest.Command(t, address, "", args...); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%v: %v, want %q", args, err, says)
 		}
 	}
@@ -308,11 +309,11 @@ func TestWithoutMigratingASchemaThatIsTooOldIsNotServedAndANewerOneIs(t *testing
 	if tables := dbtest.Query[int](t, admin, `select count(*) from pg_class where relnamespace = 'public'::regnamespace`); tables != 0 {
 		t.Errorf("%d tables were made all the same", tables)
 	}
-	if _, err := tryInletOn(t, owner, "", "migrate"); err != nil {
+	if _, err := servertest.Command(t, owner, "", "migrate"); err != nil {
 		t.Fatal(err)
 	}
 	refused(address, "--grant-to", "workspace", "list")
-	if _, err := tryInletOn(t, owner, "", "migrate", "--grant-to", roleOf(t, address)); err != nil {
+	if _, err := servertest.Command(t, owner, "", "migrate", "--grant-to", roleOf(t, address)); err != nil {
 		t.Fatal(err)
 	}
 	// Whoever migrates holds this lock meanwhile, and for long.
@@ -324,12 +325,12 @@ func TestWithoutMigratingASchemaThatIsTooOldIsNotServedAndANewerOneIs(t *testing
 	if a := s.send(t, "GET", "/readyz", ""); a.status != 200 {
 		t.Errorf("on a newer schema the server is not ready: %d", a.status)
 	}
-	s.stop()
+	s.Stop()
 	dbtest.Exec(t, admin, `delete from goose_db_version where version_id >= $1`, newest)
 	refused(address, fmt.Sprintf("needs %d", newest), "serve")
 	refused(address, "run inlet migrate", "workspace", "list")
 
-	cmd := exec.CommandContext(t.Context(), binary, "serve", "--no-migrate", "--help")
+	cmd := exec.CommandContext(t.Context(), servertest.Binary, "serve", "--no-migrate", "--help")
 	if out, err := cmd.Output(); err != nil || !strings.Contains(string(out), "--[no-]migrate") {
 		t.Errorf("%v: %s", err, out)
 	}

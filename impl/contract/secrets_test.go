@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/inletdev/inlet/db/dbtest"
+	"github.com/inletdev/inlet/impl/servertest"
 )
 
 func TestTheDatabaseURLMayStandInAFile(t *testing.T) {
@@ -25,7 +26,7 @@ func TestTheDatabaseURLMayStandInAFile(t *testing.T) {
 	if a := s.send(t, "GET", "/readyz", ""); a.status != 200 {
 		t.Errorf("the server answers %d", a.status)
 	}
-	s.stop()
+	s.Stop()
 	// A word that is nowhere but in the secret.
 	for _, c := range []struct{ name, url, file, says string }{
 		{"both", "postgres://u:hunter2@h/x", file("postgres://u:hunter2@h/x"), "DATABASE_URL and DATABASE_URL_FILE are both set"},
@@ -40,7 +41,7 @@ func TestTheDatabaseURLMayStandInAFile(t *testing.T) {
 		{"nobody there", "", file("postgres://u:hunter2@127.0.0.1:1/x?sslmode=disable"), "database"},
 	} {
 		t.Setenv("DATABASE_URL_FILE", c.file)
-		out, err := tryInletOn(t, c.url, "", "serve")
+		out, err := servertest.Command(t, c.url, "", "serve")
 		if err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.says)
 		}
@@ -52,14 +53,13 @@ func TestTheDatabaseURLMayStandInAFile(t *testing.T) {
 
 // In the places where PostgreSQL's own programs look for it.
 func TestThePasswordOfTheDatabaseMayStandInAPasswordFile(t *testing.T) {
-	dir, e := ownDatabase(t)
-	defer e.Stop()
-	if _, err := tryInletOn(t, e.URL(), "", "migrate"); err != nil {
+	e := servertest.StartPostgres(t)
+	if _, err := servertest.Command(t, e.URL(), "", "migrate"); err != nil {
 		t.Fatal(err)
 	}
 	dbtest.Exec(t, e.URL(), `create role guarded login superuser password 'right:one'`)
 	rules := "local all inlet trust\nlocal all all scram-sha-256\n"
-	if err := os.WriteFile(filepath.Join(dir, "postgres", "pg_hba.conf"), []byte(rules), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(e.Data(), "pg_hba.conf"), []byte(rules), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if !dbtest.Query[bool](t, e.URL(), `select pg_reload_conf()`) {
@@ -72,7 +72,7 @@ func TestThePasswordOfTheDatabaseMayStandInAPasswordFile(t *testing.T) {
 		if err := os.WriteFile(passwords, []byte(line+"\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, err := tryInletOn(t, address, "", "workspace", "list")
+		_, err := servertest.Command(t, address, "", "workspace", "list")
 		return err
 	}
 	eventually(t, "a wrong password refused", true, func() bool { return try(`*:*:*:guarded:wrong`) != nil })

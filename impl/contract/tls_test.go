@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/inletdev/inlet/db/dbtest"
+	"github.com/inletdev/inlet/impl/servertest"
 )
 
 // An authority issues certificates through another one, which clients do not know
@@ -90,8 +91,8 @@ func TestHTTPSIsServedAsItShouldBeAndGoesOnWithARenewedCertificate(t *testing.T)
 	certFile, keyFile := filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
 	a.issue(t, 10, certFile, keyFile)
 	s := start(t, dbtest.URL(t), "INLET_TLS_CERT="+certFile, "INLET_TLS_KEY="+keyFile)
-	defer s.stop()
-	host := strings.TrimPrefix(s.base, "http://")
+	defer s.Stop()
+	host := strings.TrimPrefix(s.Base, "http://")
 	roots := x509.NewCertPool()
 	roots.AddCert(a.root)
 	trusting := func() *tls.Config { return &tls.Config{RootCAs: roots, ServerName: "inlet.example"} }
@@ -174,7 +175,7 @@ func TestHTTPSIsServedAsItShouldBeAndGoesOnWithARenewedCertificate(t *testing.T)
 		if got := serial(); got != "10" {
 			t.Fatalf("between the files a client meets %s", got)
 		}
-		return strings.Contains(s.log.String(), "the certificate is not renewed")
+		return strings.Contains(s.Log(), "the certificate is not renewed")
 	})
 	os.WriteFile(keyFile, renewedKey, 0o600)
 	eventually(t, "the certificate", "11", serial)
@@ -191,7 +192,7 @@ func TestHTTPSIsServedAsItShouldBeAndGoesOnWithARenewedCertificate(t *testing.T)
 		}
 	}
 	eventually(t, "the certificate", "12", serial)
-	if strings.Contains(s.log.String(), "PRIVATE") {
+	if strings.Contains(s.Log(), "PRIVATE") {
 		t.Error("the log tells the key")
 	}
 }
@@ -214,7 +215,7 @@ func TestACertificateThatIsNoneIsToldAtTheStartWithoutWhatIsInIt(t *testing.T) {
 	} {
 		t.Setenv("INLET_TLS_CERT", c.cert)
 		t.Setenv("INLET_TLS_KEY", c.key)
-		_, err := tryInletOn(t, dbtest.URL(t), "", "serve", "--listen", "127.0.0.1:0")
+		_, err := servertest.Command(t, dbtest.URL(t), "", "serve", "--listen", "127.0.0.1:0")
 		if err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.says)
 		}

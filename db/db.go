@@ -20,6 +20,8 @@ import (
 
 	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
+
+	"github.com/inletdev/inlet/impl/trace"
 )
 
 // minVersion is the oldest PostgreSQL that Inlet runs on, as its server_version_num.
@@ -43,6 +45,7 @@ type DB struct {
 	hot       map[string]*sqlx.Stmt // statements that every request runs, by their text
 	inScope   atomic.Pointer[map[string]*sqlx.Stmt]
 	turns     turns
+	metrics   *metrics
 }
 
 // session settings: time zones never matter, and nothing waits for ever: a
@@ -98,7 +101,8 @@ func Open(ctx context.Context, c Config) (*DB, error) {
 	// with its first request.
 	d.x.SetMaxOpenConns(conns)
 	d.x.SetMaxIdleConns(conns)
-	d.turns.most = max(1, conns/3)
+	d.metrics = newMetrics(d)
+	d.turns.most, d.turns.waiting = max(1, conns/3), &d.metrics.waiting
 	if err := d.check(ctx); err != nil {
 		d.Close()
 		return nil, err
@@ -147,7 +151,7 @@ func (d *DB) Close() error {
 }
 
 // Ping says whether the database answers.
-func (d *DB) Ping(ctx context.Context) error { return classify(ctx, d.x.PingContext(ctx)) }
+func (d *DB) Ping(ctx context.Context) error { return d.came(ctx, trace.Off, d.x.PingContext(ctx)) }
 
 // Now is the database's time: the local clock, corrected by what SyncClock last
 // measured (first in Migrate), so that processes with wrong clocks agree.
@@ -176,25 +180,28 @@ func (d *DB) SyncClock(ctx context.Context) error {
 }
 
 func (d *DB) get(ctx context.Context, dest any, query string, args ...any) error {
-	return classify(ctx, d.x.GetContext(ctx, dest, query, args...))
+	ctx, span := statement(ctx, query)
+	return d.came(ctx, span, d.x.GetContext(ctx, dest, query, args...))
 }
 
 // getHot is get for a statement of every request: it is prepared once a
 // connection, for planning it anew costs more than running it.
 func (d *DB) getHot(ctx context.Context, dest any, query string, args ...any) error {
-	statement, err := d.prepared(ctx, query) //nolint:sqlclosecheck // it is kept
-	if err != nil {
-		return classify(ctx, err)
+	ctx, span := statement(ctx, query)
+	prepared, err := d.prepared(ctx, query) //nolint:sqlclosecheck // it is kept
+	if err == nil {
+		err = prepared.GetContext(ctx, dest, args...)
 	}
-	return classify(ctx, statement.GetContext(ctx, dest, args...))
+	return d.came(ctx, span, err)
 }
 
 func (d *DB) selectHot(ctx context.Context, dest any, query string, args ...any) error {
-	statement, err := d.prepared(ctx, query) //nolint:sqlclosecheck // it is kept
-	if err != nil {
-		return classify(ctx, err)
+	ctx, span := statement(ctx, query)
+	prepared, err := d.prepared(ctx, query) //nolint:sqlclosecheck // it is kept
+	if err == nil {
+		err = prepared.SelectContext(ctx, dest, args...)
 	}
-	return classify(ctx, statement.SelectContext(ctx, dest, args...))
+	return d.came(ctx, span, err)
 }
 
 func (d *DB) prepared(ctx context.Context, query string) (*sqlx.Stmt, error) {
@@ -235,7 +242,7 @@ func (d *DB) Prepare(ctx context.Context) error {
 	} {
 		statement, err := d.prepared(ctx, query) //nolint:sqlclosecheck // it is kept
 		if err != nil {
-			return classify(ctx, err)
+			return d.came(ctx, trace.Off, err)
 		}
 		ready[query] = statement
 	}
@@ -254,18 +261,21 @@ func (s *Scope) prepared(ctx context.Context, query string) *sqlx.Stmt {
 }
 
 func (d *DB) selectAll(ctx context.Context, dest any, query string, args ...any) error {
-	return classify(ctx, d.x.SelectContext(ctx, dest, query, args...))
+	ctx, span := statement(ctx, query)
+	return d.came(ctx, span, d.x.SelectContext(ctx, dest, query, args...))
 }
 
 func (d *DB) exec(ctx context.Context, query string, args ...any) error {
+	ctx, span := statement(ctx, query)
 	_, err := d.x.ExecContext(ctx, query, args...)
-	return classify(ctx, err)
+	return d.came(ctx, span, err)
 }
 
 // A Scope is a transaction in one workspace.
 type Scope struct {
 	tx        *sqlx.Tx
 	d         *DB
+	span      trace.Span
 	workspace int64
 }
 
@@ -276,40 +286,61 @@ const attempts = 5 // of a transaction that others keep getting in the way of
 // PostgreSQL asks for a retry (serialization failure, deadlock) fn is run
 // again, so it must have no effect outside the transaction.
 func (d *DB) In(ctx context.Context, workspace int64, fn func(*Scope) error) error {
-	giveBack, err := d.turns.take(ctx, workspace)
-	if err != nil {
-		return err
-	}
-	defer giveBack()
-	return d.transact(ctx, nil, func(t *Tx) error { return fn(t.Scope(workspace)) })
+	return d.transaction(ctx, func(ctx context.Context, span trace.Span) error {
+		giveBack, err := d.turns.take(ctx, workspace)
+		if err != nil {
+			return d.came(ctx, trace.Off, err)
+		}
+		defer giveBack()
+		return d.transact(ctx, nil, span, func(t *Tx) error { return fn(t.Scope(workspace)) })
+	})
 }
 
 // Snapshot runs reading statements that all see the same state.
 func (d *DB) Snapshot(ctx context.Context, workspace int64, fn func(*Scope) error) error {
 	options := &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true}
-	return d.transact(ctx, options, func(t *Tx) error { return fn(t.Scope(workspace)) })
+	return d.transaction(ctx, func(ctx context.Context, span trace.Span) error {
+		return d.transact(ctx, options, span, func(t *Tx) error { return fn(t.Scope(workspace)) })
+	})
 }
 
 // A Tx is a transaction across workspaces, for what is done by the people who
 // run the server; requests of clients have a Scope.
 type Tx struct {
-	tx *sqlx.Tx
-	d  *DB
+	tx   *sqlx.Tx
+	d    *DB
+	span trace.Span
 }
 
 // Across is like In, but of no single workspace.
-func (d *DB) Across(ctx context.Context, fn func(*Tx) error) error { return d.transact(ctx, nil, fn) }
-
-// Scope gives the transaction in one workspace.
-func (t *Tx) Scope(workspace int64) *Scope { return &Scope{t.tx, t.d, workspace} }
-
-func (t *Tx) get(ctx context.Context, dest any, query string, args ...any) error {
-	return classify(ctx, t.tx.GetContext(ctx, dest, query, args...))
+func (d *DB) Across(ctx context.Context, fn func(*Tx) error) error {
+	return d.transaction(ctx, func(ctx context.Context, span trace.Span) error {
+		return d.transact(ctx, nil, span, fn)
+	})
 }
 
-func (d *DB) transact(ctx context.Context, options *sql.TxOptions, fn func(*Tx) error) error {
+// transaction notes how long a transaction takes, with all that it waits for.
+func (d *DB) transaction(ctx context.Context, run func(context.Context, trace.Span) error) error {
+	began := time.Now()
+	ctx, span := trace.Child(ctx, "transaction")
+	defer func() {
+		d.metrics.transactions.Observe(time.Since(began).Seconds())
+		span.End()
+	}()
+	return run(ctx, span)
+}
+
+// Scope gives the transaction in one workspace.
+func (t *Tx) Scope(workspace int64) *Scope { return &Scope{t.tx, t.d, t.span, workspace} }
+
+func (t *Tx) get(ctx context.Context, dest any, query string, args ...any) error {
+	ctx, span := statement(trace.Under(ctx, t.span), query)
+	return t.d.came(ctx, span, t.tx.GetContext(ctx, dest, query, args...))
+}
+
+func (d *DB) transact(ctx context.Context, options *sql.TxOptions, span trace.Span, fn func(*Tx) error) error {
 	for attempt := 1; ; attempt++ {
-		err := d.once(ctx, options, fn)
+		err := d.once(ctx, options, span, fn)
 		if attempt == attempts || !retryable(err) {
 			return err
 		}
@@ -322,19 +353,23 @@ func (d *DB) transact(ctx context.Context, options *sql.TxOptions, fn func(*Tx) 
 	}
 }
 
-func (d *DB) once(ctx context.Context, options *sql.TxOptions, fn func(*Tx) error) error {
+func (d *DB) once(ctx context.Context, options *sql.TxOptions, span trace.Span, fn func(*Tx) error) error {
 	tx, err := d.x.BeginTxx(ctx, options)
 	if err != nil {
-		return classify(ctx, err)
+		return d.came(ctx, trace.Off, err)
 	}
 	// After a commit this does nothing; it ends the transaction on an error and
 	// on a panic.
 	defer tx.Rollback()
-	if err := fn(&Tx{tx, d}); err != nil {
+	if err := fn(&Tx{tx, d, span}); err != nil {
 		return err
 	}
-	return classify(ctx, tx.Commit())
+	ctx, committing := statement(ctx, commit)
+	return d.came(ctx, committing, tx.Commit())
 }
+
+// commit stands for what the driver says.
+const commit = "commit"
 
 // Workspace is the workspace of the scope.
 func (s *Scope) Workspace() int64 { return s.workspace }
@@ -342,29 +377,38 @@ func (s *Scope) Workspace() int64 { return s.workspace }
 func (s *Scope) args(args []any) []any { return append([]any{s.workspace}, args...) }
 
 func (s *Scope) get(ctx context.Context, dest any, query string, args ...any) error {
-	if statement := s.prepared(ctx, query); statement != nil { //nolint:sqlclosecheck // it is kept
-		return classify(ctx, statement.GetContext(ctx, dest, s.args(args)...))
+	ctx, span := statement(trace.Under(ctx, s.span), query)
+	var err error
+	if prepared := s.prepared(ctx, query); prepared != nil { //nolint:sqlclosecheck // it is kept
+		err = prepared.GetContext(ctx, dest, s.args(args)...)
+	} else {
+		err = s.tx.GetContext(ctx, dest, query, s.args(args)...)
 	}
-	return classify(ctx, s.tx.GetContext(ctx, dest, query, s.args(args)...))
+	return s.d.came(ctx, span, err)
 }
 
 func (s *Scope) selectAll(ctx context.Context, dest any, query string, args ...any) error {
-	if statement := s.prepared(ctx, query); statement != nil { //nolint:sqlclosecheck // it is kept
-		return classify(ctx, statement.SelectContext(ctx, dest, s.args(args)...))
+	ctx, span := statement(trace.Under(ctx, s.span), query)
+	var err error
+	if prepared := s.prepared(ctx, query); prepared != nil { //nolint:sqlclosecheck // it is kept
+		err = prepared.SelectContext(ctx, dest, s.args(args)...)
+	} else {
+		err = s.tx.SelectContext(ctx, dest, query, s.args(args)...)
 	}
-	return classify(ctx, s.tx.SelectContext(ctx, dest, query, s.args(args)...))
+	return s.d.came(ctx, span, err)
 }
 
 func (s *Scope) exec(ctx context.Context, query string, args ...any) (int64, error) {
+	ctx, span := statement(trace.Under(ctx, s.span), query)
 	var result sql.Result
 	var err error
-	if statement := s.prepared(ctx, query); statement != nil { //nolint:sqlclosecheck // it is kept
-		result, err = statement.ExecContext(ctx, s.args(args)...)
+	if prepared := s.prepared(ctx, query); prepared != nil { //nolint:sqlclosecheck // it is kept
+		result, err = prepared.ExecContext(ctx, s.args(args)...)
 	} else {
 		result, err = s.tx.ExecContext(ctx, query, s.args(args)...)
 	}
-	if err != nil {
-		return 0, classify(ctx, err)
+	if err = s.d.came(ctx, span, err); err != nil {
+		return 0, err
 	}
 	return result.RowsAffected()
 }

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/lib/pq"
+
+	"github.com/inletdev/inlet/impl/trace"
 )
 
 // A Motion as it is defined; entry settings and steps are JSON.
@@ -155,14 +157,15 @@ func (s *Scope) ContactsAt(ctx context.Context, company int64, contacts []int64)
 }
 
 const queueEntry = `
-	insert into motion_entries (workspace_id, motion_id, company_id, contact_ids, trigger, key_id, idempotency_key)
-	values ($1, $2, $3, $4, 'api', $5, $6)
+	insert into motion_entries (workspace_id, motion_id, company_id, contact_ids, trigger, key_id, idempotency_key, trace)
+	values ($1, $2, $3, $4, 'api', $5, $6, $7)
 	on conflict (workspace_id, key_id, idempotency_key) where idempotency_key is not null do nothing`
 
 // QueueEntry queues an entry for an API key and its idempotency key, unless
-// another request did meanwhile: EntryByKey tells what came of it.
+// another request did meanwhile: EntryByKey tells what came of it. The span that
+// the request has is kept with it.
 func (s *Scope) QueueEntry(ctx context.Context, e Entry, apiKey int64, key string) error {
-	_, err := s.exec(ctx, queueEntry, e.Motion, e.Company, ints(e.Contacts), apiKey, key)
+	_, err := s.exec(ctx, queueEntry, e.Motion, e.Company, ints(e.Contacts), apiKey, key, trace.Carry(ctx))
 	return err
 }
 

@@ -37,14 +37,15 @@ func (p *Pinned) get(ctx context.Context, dest any, query string, args ...any) e
 		p.Close()
 	}
 	p.used = time.Now()
-	statement, err := p.prepared(ctx, query) //nolint:sqlclosecheck // it is kept
+	ctx, span := statement(ctx, query)
+	prepared, err := p.prepared(ctx, query) //nolint:sqlclosecheck // it is kept
 	if err == nil {
-		err = statement.GetContext(ctx, dest, args...)
+		err = prepared.GetContext(ctx, dest, args...)
 	}
 	if err != nil && (ctx.Err() != nil || !hasCode(err, lockTimeout)) {
 		p.Close()
 	}
-	return classify(ctx, err)
+	return p.db.came(ctx, span, err)
 }
 
 func (p *Pinned) prepared(ctx context.Context, query string) (*sqlx.Stmt, error) {

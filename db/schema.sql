@@ -204,7 +204,8 @@ create table motion_entries (
     queued_at timestamp with time zone not null default inlet_now(),
     decided_at timestamp with time zone,
     reason_code text,
-    enrollment_id bigint
+    enrollment_id bigint,
+    trace bytea
 );
 create table motions (
     workspace_id bigint not null,

@@ -1,6 +1,10 @@
 package db
 
-import "context"
+import (
+	"context"
+
+	"github.com/inletdev/inlet/impl/trace"
+)
 
 // One loader at a time: two that meet the same new reference would both add it.
 // A large file takes its time, and the next loader waits for it, however long.
@@ -12,7 +16,7 @@ const lockSeed = `select pg_advisory_xact_lock(hashtext('inlet seed'))`
 func (t *Tx) LockSeed(ctx context.Context) error {
 	for _, statement := range []string{waitForSeed, lockSeed} {
 		if _, err := t.tx.ExecContext(ctx, statement); err != nil {
-			return classify(ctx, err)
+			return t.d.came(ctx, trace.Off, err)
 		}
 	}
 	return nil

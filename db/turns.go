@@ -4,7 +4,10 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"github.com/inletdev/inlet/impl/trace"
 )
 
 // turnWithin is how long a transaction waits for its turn among those of its
@@ -14,7 +17,8 @@ const turnWithin = 5 * time.Second
 // turns keep the transactions of one workspace from taking all connections: what
 // waits for a lock in it must not stop the others.
 type turns struct {
-	most int // transactions of one workspace at a time
+	most    int           // transactions of one workspace at a time
+	waiting *atomic.Int64 // those that wait
 
 	mu sync.Mutex
 	of map[int64]*turn
@@ -47,6 +51,15 @@ func (t *turns) take(ctx context.Context, workspace int64) (giveBack func(), err
 			delete(t.of, workspace)
 		}
 	}
+	select {
+	case own.slots <- struct{}{}:
+		return func() { <-own.slots; leave() }, nil
+	default:
+	}
+	t.waiting.Add(1)
+	defer t.waiting.Add(-1)
+	_, span := trace.Child(ctx, "wait for a turn")
+	defer span.End()
 	timer := time.NewTimer(turnWithin)
 	defer timer.Stop()
 	select {
@@ -55,8 +68,11 @@ func (t *turns) take(ctx context.Context, workspace int64) (giveBack func(), err
 	case <-ctx.Done():
 		err = ctx.Err()
 	case <-timer.C:
-		err = fmt.Errorf("%w: too many transactions of one workspace wait", ErrAway)
+		err = errNoTurn
 	}
 	leave()
 	return nil, err
 }
+
+// errNoTurn is also ErrAway: here, too, waiting is all that helps.
+var errNoTurn = fmt.Errorf("%w: too many transactions of one workspace wait", ErrAway)

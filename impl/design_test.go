@@ -23,6 +23,7 @@ const module = "github.com/inletdev/inlet/"
 var layers = [][]string{
 	{"cmd/inlet"},
 	{"impl"},
+	{"impl/telemetry"},
 	{"impl/api", "impl/docs", "impl/embed"},
 	{"impl/seed"},
 	{"impl/form"},
@@ -33,6 +34,7 @@ var layers = [][]string{
 	{"impl/auth"},
 	{"impl/fault", "impl/limit", "impl/page", "impl/strictjson", "impl/work"},
 	{"db"},
+	{"impl/trace"}, // what everything else, and db too, says of its own work
 }
 
 // outside are the packages that the rules above do not order: what each may
@@ -54,7 +56,7 @@ var outside = map[string][]string{
 // onlyIn says which packages alone may import a package.
 var onlyIn = map[string][]string{
 	module + "gen/api":            {"impl/api"},
-	module + "openapi":            {"cmd/inlet", "impl/api", "impl/docs", "scripts/operations"},
+	module + "openapi":            {"cmd/inlet", "impl", "impl/api", "impl/docs", "scripts/operations"},
 	"github.com/jmoiron/sqlx":     {"db", "db/dbtest", "scripts/bench"},
 	"github.com/lib/pq":           {"db", "scripts/bench"},
 	"github.com/pressly/goose/v3": {"db"},
@@ -62,13 +64,24 @@ var onlyIn = map[string][]string{
 	"github.com/chromedp/chromedp": {"impl/embed/embedtest"},
 }
 
-// leaf packages import the standard library and, at most, their one parser.
-var leaves = map[string]string{
-	"impl/fault":      "",
-	"impl/limit":      "",
-	"impl/page":       "",
-	"impl/work":       "",
-	"impl/strictjson": "github.com/go-json-experiment/json/jsontext",
+// The libraries by which the server is watched. What exports is for one package:
+// the others only say what they do, and cost nothing where nobody listens.
+const (
+	client    = "github.com/prometheus/client_golang/prometheus"
+	opentel   = "go.opentelemetry.io/otel"
+	exporters = opentel + "/exporters/"
+	otelSDK   = opentel + "/sdk"
+)
+
+// leaf packages import the standard library and, at most, these: their one parser,
+// or that by which a runner of jobs says how they went.
+var leaves = map[string][]string{
+	"impl/fault":      nil,
+	"impl/limit":      nil,
+	"impl/page":       nil,
+	"impl/work":       {client, client + "/promauto", module + "impl/trace"},
+	"impl/strictjson": {"github.com/go-json-experiment/json/jsontext"},
+	"impl/trace":      {opentel + "/attribute", opentel + "/codes", opentel + "/trace"},
 }
 
 func TestPackagesImportDownwardsOnly(t *testing.T) {
@@ -89,7 +102,10 @@ func TestPackagesImportDownwardsOnly(t *testing.T) {
 			if users, ok := onlyIn[path]; ok && !slices.Contains(users, name) {
 				t.Errorf("%s imports %s, which is for %v", name, path, users)
 			}
-			if parser, leaf := leaves[name]; leaf && path != parser && strings.Contains(strings.Split(path, "/")[0], ".") {
+			if (strings.HasPrefix(path, exporters) || strings.HasPrefix(path, otelSDK)) && name != "impl/telemetry" {
+				t.Errorf("%s imports %s, which is for impl/telemetry", name, path)
+			}
+			if these, leaf := leaves[name]; leaf && !slices.Contains(these, path) && strings.Contains(strings.Split(path, "/")[0], ".") {
 				t.Errorf("%s imports %s", name, path)
 			}
 			of, ours := strings.CutPrefix(path, module)

@@ -22,6 +22,7 @@ import (
 	"github.com/inletdev/inlet/impl/event"
 	"github.com/inletdev/inlet/impl/motion"
 	"github.com/inletdev/inlet/impl/page"
+	"github.com/inletdev/inlet/impl/trace"
 	"github.com/inletdev/inlet/impl/visitor"
 	"github.com/inletdev/inlet/impl/work"
 )
@@ -48,13 +49,15 @@ type Server struct {
 	draining atomic.Bool
 }
 
-// Config says how a server is reached.
+// Config says how a server is reached, and by what it is watched.
 type Config struct {
 	DocsURL         string         // the documentation's
 	PublicURL       string         // the API's base address as clients see it
-	Proxies         []netip.Prefix // networks whose X-Forwarded-For is believed
+	Proxies         []netip.Prefix // networks whose X-Forwarded-For and traceparent are believed
 	WebhookNetworks []netip.Prefix // other than public ones that webhooks may reach
 	OwnMetrics      bool           // metrics have a listener of their own, and are not among the routes
+	Metrics         *prometheus.Registry
+	Tracer          *trace.Tracer // nil: no traces
 }
 
 // NewServer builds the server and starts its background work. Close ends it.
@@ -72,20 +75,21 @@ func NewServer(ctx context.Context, d *db.DB, log *slog.Logger, c Config) (*Serv
 	if err := d.EnsureEventPartitions(ctx, partitionDays); err != nil {
 		return nil, err
 	}
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry := c.Metrics
+	registry.MustRegister(d, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registerBuild(registry)
 	s := &Server{
 		metrics:  unread(promhttp.HandlerFor(registry, promhttp.HandlerOpts{})),
-		recorder: event.NewRecorder(d, runtime.GOMAXPROCS(0)),
-		refusals: event.NewRefusals(d),
-		engine:   motion.NewEngine(d, log, c.WebhookNetworks),
+		recorder: event.NewRecorder(d, runtime.GOMAXPROCS(0), registry, c.Tracer),
+		refusals: event.NewRefusals(d, registry),
+		engine:   motion.NewEngine(d, log, c.WebhookNetworks, registry, c.Tracer),
 	}
 
 	mux := http.NewServeMux()
 	identifier := visitor.NewIdentifier(d, linkKey)
 	edge, err := api.New(mux, api.Parts{
 		DB: d, Recorder: s.recorder, Refusals: s.refusals, Lists: event.NewLists(d, page.NewSigner(cursorKey)),
-		Identifier: identifier, Log: log, Metrics: registry,
+		Identifier: identifier, Log: log, Metrics: registry, Tracer: c.Tracer,
 		PublicURL: c.PublicURL, Proxies: c.Proxies,
 	})
 	if err != nil {
@@ -110,7 +114,8 @@ func NewServer(ctx context.Context, d *db.DB, log *slog.Logger, c Config) (*Serv
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 	working, cancel := context.WithCancel(context.Background())
-	wait := work.Run(working, log, jobs(d, s.refusals, s.engine))
+	wait := work.Run(working, work.Watch{Log: log, Metrics: registry, Tracer: c.Tracer},
+		jobs(d, s.refusals, s.engine, newBacklog(d, registry), c.Tracer))
 	s.stopJobs = func() { cancel(); wait(); s.engine.Close() }
 	return s, nil
 }

@@ -14,14 +14,22 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/inletdev/inlet/db"
 	"github.com/inletdev/inlet/impl"
+	"github.com/inletdev/inlet/impl/telemetry"
+	"github.com/inletdev/inlet/impl/trace"
 	"github.com/inletdev/inlet/openapi"
 )
 
 // stopWithin bounds how long requests in flight are waited for once the server
 // has drained.
 const stopWithin = 8 * time.Second
+
+// flushWithin bounds how long a collector is waited for at the end, while the
+// database is closed.
+const flushWithin = time.Second
 
 type serveCmd struct {
 	databaseConfig
@@ -40,16 +48,45 @@ func (c *serveCmd) Run() error {
 		debug.SetGCPercent(200)
 	}
 
+	metrics := prometheus.NewRegistry()
+	version, _ := impl.Build()
+	sent, err := telemetry.Start(ctx, log, version, metrics)
+	if err != nil {
+		return err
+	}
+	if sent.Tracer() != nil {
+		log = slog.New(trace.Logs(log.Handler()))
+	}
 	d, leave, err := c.open(ctx, log)
 	if err != nil {
 		return err
 	}
-	err = c.serve(ctx, stop, log, d)
+	err = c.serve(ctx, stop, log, d, metrics, sent.Tracer())
 	log.Info("stopped")
-	return errors.Join(err, leave())
+	flushed := flush(log, sent)
+	err = errors.Join(err, leave())
+	<-flushed
+	return err
 }
 
-func (c *serveCmd) serve(ctx context.Context, stop func(), log *slog.Logger, d *db.DB) error {
+// flush sends the last of the telemetry. A collector that does not take it is no
+// failure of the server's.
+func flush(log *slog.Logger, sent *telemetry.Telemetry) <-chan struct{} {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		ctx, cancel := context.WithTimeout(context.Background(), flushWithin)
+		defer cancel()
+		if err := sent.Close(ctx); err != nil {
+			log.Warn("telemetry is not sent", "error", err)
+		}
+	}()
+	return done
+}
+
+func (c *serveCmd) serve(
+	ctx context.Context, stop func(), log *slog.Logger, d *db.DB, metrics *prometheus.Registry, tracer *trace.Tracer,
+) error {
 	secure, err := c.tls(log)
 	if err != nil {
 		return err
@@ -67,7 +104,8 @@ func (c *serveCmd) serve(ctx context.Context, stop func(), log *slog.Logger, d *
 		return err
 	}
 	server, err := impl.NewServer(ctx, d, log, impl.Config{
-		PublicURL: public, DocsURL: docsURL, Proxies: c.TrustedProxies, WebhookNetworks: c.WebhookNetworks, OwnMetrics: c.MetricsListen != "",
+		PublicURL: public, DocsURL: docsURL, Proxies: c.TrustedProxies, WebhookNetworks: c.WebhookNetworks,
+		OwnMetrics: c.MetricsListen != "", Metrics: metrics, Tracer: tracer,
 	})
 	if err != nil {
 		return err

@@ -16,6 +16,7 @@ import (
 	"github.com/inletdev/inlet/gen/api"
 	"github.com/inletdev/inlet/impl/auth"
 	"github.com/inletdev/inlet/impl/event"
+	"github.com/inletdev/inlet/impl/trace"
 	"github.com/inletdev/inlet/impl/visitor"
 )
 
@@ -39,9 +40,10 @@ type Parts struct {
 	Identifier *visitor.Identifier
 	Log        *slog.Logger
 	Metrics    prometheus.Registerer
+	Tracer     *trace.Tracer // nil: off
 
 	PublicURL string         // where clients reach the server; may be empty
-	Proxies   []netip.Prefix // networks whose X-Forwarded-For is believed
+	Proxies   []netip.Prefix // networks whose X-Forwarded-For and traceparent are believed
 }
 
 // New puts the operations into the mux and gives the edge that all requests
@@ -55,7 +57,10 @@ func New(mux *http.ServeMux, p Parts) (*Edge, error) {
 		admitter: auth.NewAdmitter(p.DB), validators: validators,
 		now: p.DB.Now, proxies: p.Proxies, publicURL: p.PublicURL,
 	}
-	edge := &Edge{mux: mux, guard: guard, refusals: p.Refusals, log: p.Log, metrics: newMetrics(p.Metrics), onlyHTTPS: aYear(p.PublicURL)}
+	edge := &Edge{
+		mux: mux, guard: guard, refusals: p.Refusals, log: p.Log,
+		metrics: newMetrics(p.Metrics, &guard.bodies), tracer: p.Tracer, onlyHTTPS: aYear(p.PublicURL),
+	}
 
 	operations := API{
 		Leads:   Leads{p.DB},

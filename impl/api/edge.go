@@ -18,6 +18,7 @@ import (
 	"github.com/inletdev/inlet/impl/auth"
 	"github.com/inletdev/inlet/impl/event"
 	"github.com/inletdev/inlet/impl/fault"
+	"github.com/inletdev/inlet/impl/trace"
 )
 
 // An exchange is what is known of one request while it is answered.
@@ -34,6 +35,7 @@ type exchange struct {
 	events    []event.Parsed // the events sent, once they are read
 	one       [1]event.Parsed
 	fault     *fault.Fault // what the client was told, if it was refused
+	span      trace.Span   // of an operation
 
 	authorization []string // the header, for admission
 	origin        string   // of the page that sent it, of public operations
@@ -78,13 +80,14 @@ type Edge struct {
 	refusals *event.Refusals
 	log      *slog.Logger
 	metrics  *metrics
+	tracer   *trace.Tracer
 
 	onlyHTTPS []string // for how long; nil where clients may use HTTP
 }
 
 func (e *Edge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	start := time.Now()
-	x := &exchange{requestID: requestID(r), recorder: recorder{ResponseWriter: w}}
+	x := &exchange{requestID: requestID(r), recorder: recorder{ResponseWriter: w}, span: trace.Off}
 	out := &x.recorder
 	x.ids[0] = x.requestID
 	h := out.Header()
@@ -96,6 +99,8 @@ func (e *Edge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if e.onlyHTTPS != nil {
 		h["Strict-Transport-Security"] = e.onlyHTTPS
 	}
+	e.metrics.inFlight.Inc()
+	defer e.metrics.inFlight.Dec()
 	defer func() {
 		if p := recover(); p != nil {
 			if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
@@ -125,6 +130,9 @@ func (e *Edge) route(w http.ResponseWriter, r *http.Request, x *exchange) {
 		return
 	}
 	if x.op = operations[x.pattern]; x.op != nil {
+		if e.tracer != nil {
+			r = e.traced(r, x)
+		}
 		if err := e.guard.pass(w, r, x); err != nil {
 			e.refuse(w, x, err)
 			return
@@ -174,9 +182,9 @@ func (e *Edge) refuse(w http.ResponseWriter, x *exchange, err error) {
 func (e *Edge) record(r *http.Request, x *exchange, out *recorder, took time.Duration) {
 	route := x.pattern
 	if route == "" {
-		route = "none"
+		route = nowhere
 	}
-	e.metrics.observe(route, out.status, took)
+	e.metrics.observe(route, out.status, x.fault, took)
 	var room [8]slog.Attr
 	attrs := append(room[:0],
 		slog.String("request_id", x.requestID),
@@ -197,7 +205,8 @@ func (e *Edge) record(r *http.Request, x *exchange, out *recorder, took time.Dur
 			attrs = append(attrs, slog.String("cause", cause.Error()))
 		}
 	}
-	e.log.LogAttrs(r.Context(), level, "request", attrs...)
+	e.log.LogAttrs(trace.Under(r.Context(), x.span), level, "request", attrs...)
+	endSpan(r, x, out.status)
 }
 
 // requestID echoes the caller's own id of 1 to 128 visible ASCII characters, or

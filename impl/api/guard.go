@@ -14,6 +14,7 @@ import (
 	"github.com/inletdev/inlet/gen/api"
 	"github.com/inletdev/inlet/impl/auth"
 	"github.com/inletdev/inlet/impl/limit"
+	"github.com/inletdev/inlet/impl/trace"
 )
 
 const eventsTag = "Events"
@@ -68,6 +69,8 @@ func (g *guard) pass(w http.ResponseWriter, r *http.Request, x *exchange) error 
 
 // admit makes sure, now, of the caller, the rate, the switch and the scopes.
 func (g *guard) admit(ctx context.Context, x *exchange) error {
+	ctx, span := trace.Child(ctx, "admit")
+	defer span.End()
 	var err error
 	if x.caller, err = g.admitter.Admit(ctx, x.authorization); err != nil {
 		return err
@@ -88,6 +91,8 @@ func (g *guard) afterAdmission(ctx context.Context, x *exchange, err error) erro
 
 // check is all that comes between admission and the operation.
 func (g *guard) check(w http.ResponseWriter, r *http.Request, x *exchange) error {
+	_, span := trace.Child(r.Context(), "check")
+	defer span.End()
 	if err := g.validators.parameters(x.op, r); err != nil {
 		return err
 	}

@@ -23,6 +23,11 @@ var written embed.FS
 //go:embed static
 var static embed.FS
 
+// What operators load into Prometheus and Grafana.
+//
+//go:embed monitoring
+var monitoring embed.FS
+
 //go:embed templates
 var templateFiles embed.FS
 
@@ -63,7 +68,7 @@ type section struct {
 // guides in the order in which people read them.
 var guides = []string{
 	"authentication", "leads", "motions", "events", "visitors", "paging", "idempotency", "errors-and-retries", "limits", "test-data",
-	"self-hosting", "scaling-out",
+	"self-hosting", "scaling-out", "monitoring", "runbook",
 }
 
 // sections are all pages of the site.
@@ -207,6 +212,13 @@ func build(base, publicURL, prefix, suffix string) *Site {
 		}
 		s.files[name] = file{kind: map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8"}[path.Ext(name)], content: content}
 	}
+	for name, kind := range map[string]string{"monitoring/alerts.yml": "application/yaml", "monitoring/dashboard.json": "application/json"} {
+		content, err := monitoring.ReadFile(name)
+		if err != nil {
+			panic(err) // it is missing from the binary
+		}
+		s.files[name] = file{kind: kind, content: bytes.ReplaceAll(content, []byte("{docs_url}"), []byte(base))}
+	}
 	return s
 }
 
@@ -266,7 +278,7 @@ func absolute(markdown []byte, base string) []byte {
 			}
 		}
 	}
-	for _, other := range []string{"reference", "openapi/v1.json", "openapi/v1.yaml", "llms.txt"} {
+	for _, other := range []string{"reference", "openapi/v1.json", "openapi/v1.yaml", "llms.txt", "monitoring/alerts.yml", "monitoring/dashboard.json"} {
 		markdown = bytes.ReplaceAll(markdown, []byte("](/"+other+")"), []byte("]("+base+"/"+other+")"))
 	}
 	return markdown

@@ -9,8 +9,11 @@ import (
 	"slices"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+
 	"github.com/inletdev/inlet/db"
 	"github.com/inletdev/inlet/impl/fault"
+	"github.com/inletdev/inlet/impl/trace"
 )
 
 const (
@@ -26,25 +29,31 @@ type lane struct {
 	db         *db.DB
 	queue      *queue
 	registries *registries
+	metrics    *metrics
+	tracer     *trace.Tracer
 
 	free     chan *db.Pinned // connections without a group
 	recorded chan recorded   // groups that are settled once they are flushed
 
-	conn *db.Pinned // of the group at hand
-	wait bool       // whether that waits for the disk itself
+	conn *db.Pinned      // of the group at hand
+	wait bool            // whether that waits for the disk itself
+	ctx  context.Context // of its span
 }
 
-// recorded is a group that was recorded without waiting for the disk.
+// recorded is a group that was recorded, and may wait for the disk yet.
 type recorded struct {
 	conn   *db.Pinned
 	offers []*offer
+	began  time.Time
+	ctx    context.Context // of its span
+	span   trace.Span
 }
 
 const laneConns = 2
 
-func newLane(d *db.DB, q *queue, r *registries) *lane {
+func newLane(d *db.DB, q *queue, r *registries, m *metrics, tracer *trace.Tracer) *lane {
 	l := &lane{
-		db: d, queue: q, registries: r,
+		db: d, queue: q, registries: r, metrics: m, tracer: tracer,
 		free: make(chan *db.Pinned, laneConns), recorded: make(chan recorded, laneConns),
 	}
 	for range laneConns {
@@ -61,17 +70,25 @@ func (l *lane) run() {
 		if offers == nil {
 			return
 		}
+		began := time.Now()
+		for _, o := range offers {
+			l.metrics.waited.Observe(began.Sub(o.at).Seconds())
+			o.waiting.End()
+		}
 		// A client that went away before its group left is not recorded.
 		offers = slices.DeleteFunc(offers, func(o *offer) bool { return o.ctx.Err() != nil })
 		slices.SortStableFunc(offers, func(a, b *offer) int { return cmp.Compare(a.workspace, b.workspace) })
 		l.conn = <-l.free
 		l.wait = len(offers) < overlapFrom
+		ctx, span := l.begin(offers)
+		l.ctx = ctx
 		l.recordGroup(offers)
+		group := recorded{conn: l.conn, offers: offers, began: began, ctx: ctx, span: span}
 		if l.wait {
 			l.free <- l.conn
-			done(offers)
+			l.done(group)
 		} else {
-			l.recorded <- recorded{l.conn, offers}
+			l.recorded <- group
 		}
 		l.queue.giveBack(workspaces)
 	}
@@ -81,7 +98,7 @@ func (l *lane) run() {
 // and tells their requests.
 func (l *lane) flush() {
 	for r := range l.recorded {
-		ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+		ctx, cancel := context.WithTimeout(r.ctx, callTimeout)
 		err := r.conn.Flush(ctx)
 		cancel()
 		if err != nil {
@@ -93,16 +110,60 @@ func (l *lane) flush() {
 			}
 		}
 		l.free <- r.conn
-		done(r.offers)
+		l.done(r)
 	}
 	for range laneConns {
 		(<-l.free).Close()
 	}
 }
 
-// done tells the requests what became of their offers.
-func done(offers []*offer) {
+// begin begins the span of a group, which is linked with those of the requests
+// that it answers, and they with it. Where none of those is recorded, it is not.
+func (l *lane) begin(offers []*offer) (context.Context, trace.Span) {
+	ctx := context.Background()
+	var of []*offer
+	var from []trace.SpanContext
 	for _, o := range offers {
+		if sc, ok := trace.Recorded(o.ctx); ok {
+			of, from = append(of, o), append(from, sc)
+		}
+	}
+	if of == nil {
+		return ctx, trace.Off
+	}
+	ctx, span := l.tracer.Linked(ctx, "record a group", trace.Internal, from)
+	for _, o := range of {
+		trace.Link(o.ctx, span)
+	}
+	return ctx, span
+}
+
+// done tells the requests what became of their offers.
+func (l *lane) done(g recorded) {
+	var events int
+	var became [Refused + 1]int
+	for _, o := range g.offers {
+		events += len(o.events)
+		for i := range o.results {
+			if o.err == nil {
+				became[o.results[i].Status]++
+			}
+		}
+	}
+	for status := Accepted; status < Refused; status++ {
+		if became[status] > 0 {
+			l.metrics.recorded[status].Add(float64(became[status]))
+		}
+	}
+	if len(g.offers) > 0 {
+		l.metrics.group.Observe(float64(events))
+		l.metrics.took.Observe(time.Since(g.began).Seconds())
+	}
+	if g.span.IsRecording() {
+		g.span.SetAttributes(attribute.Int("inlet.events", events), attribute.Int("inlet.requests", len(g.offers)))
+		g.span.End()
+	}
+	for _, o := range g.offers {
 		close(o.done)
 	}
 }
@@ -160,7 +221,7 @@ func (l *lane) recordApart(g *group, err error) {
 
 // try makes one call for all offers and gives back those to be tried again.
 func (l *lane) try(offers []*offer) (again []*offer) {
-	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	ctx, cancel := context.WithTimeout(l.ctx, callTimeout)
 	defer cancel()
 
 	g := group{now: l.db.Now()}

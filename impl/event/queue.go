@@ -27,7 +27,8 @@ type queue struct {
 	turns   []int64 // the workspaces that wait for a lane, the next one first
 	waiting int     // events of those
 	working int     // lanes that are at work
-	bytes   int     // of all lines
+	events  int     // of all lines
+	bytes   int
 	closed  bool
 }
 
@@ -79,6 +80,7 @@ func (q *queue) add(o *offer) bool {
 	l.offers = append(l.offers, o)
 	l.events += len(o.events)
 	l.bytes += bytes
+	q.events += len(o.events)
 	q.bytes += bytes
 	if !l.taken {
 		q.waiting += len(o.events)
@@ -130,6 +132,7 @@ func (q *queue) take(events int) (offers []*offer, workspaces []int64) {
 			l.offers = l.offers[1:]
 			l.events -= len(o.events)
 			l.bytes -= o.weight()
+			q.events -= len(o.events)
 			q.bytes -= o.weight()
 			events -= len(o.events)
 			offers = append(offers, o)

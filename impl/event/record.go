@@ -6,9 +6,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/inletdev/inlet/db"
 	"github.com/inletdev/inlet/impl/auth"
 	"github.com/inletdev/inlet/impl/fault"
+	"github.com/inletdev/inlet/impl/trace"
 )
 
 const (
@@ -39,15 +42,16 @@ type Recorder struct {
 
 // NewRecorder starts a recorder with so many lanes, each of which holds two
 // connections. Close ends it.
-func NewRecorder(d *db.DB, lanes int) *Recorder {
-	r := &Recorder{queue: newQueue()}
-	known := &registries{}
+func NewRecorder(d *db.DB, lanes int, r prometheus.Registerer, tracer *trace.Tracer) *Recorder {
+	q := newQueue()
+	rec := &Recorder{queue: q}
+	known, m := &registries{}, newMetrics(r, q, lanes)
 	for range lanes {
-		l := newLane(d, r.queue, known)
-		r.work.Go(l.run)
-		r.work.Go(l.flush)
+		l := newLane(d, q, known, m, tracer)
+		rec.work.Go(l.run)
+		rec.work.Go(l.flush)
 	}
-	return r
+	return rec
 }
 
 // Close records what was offered and ends; what is offered from now on is
@@ -67,7 +71,8 @@ var ErrStaleCaller = errors.New("the caller was recalled and may have changed")
 // ended: then it may have been. Faults: rate_limited, events_rate_limited,
 // ingest_backlogged, events_unavailable, internal_error.
 func (r *Recorder) Record(ctx context.Context, caller *auth.Caller, events []Parsed) ([]Result, error) {
-	o := &offer{ctx: ctx, caller: caller, workspace: caller.Workspace, events: events, done: make(chan struct{})}
+	o := &offer{ctx: ctx, caller: caller, workspace: caller.Workspace, events: events, done: make(chan struct{}), at: time.Now()}
+	_, o.waiting = trace.Child(ctx, "wait for a lane")
 	if o.results = o.one[:]; len(events) != 1 {
 		o.results = make([]Result, len(events))
 	}
@@ -77,6 +82,8 @@ func (r *Recorder) Record(ctx context.Context, caller *auth.Caller, events []Par
 		}
 	}
 	if !r.queue.add(o) {
+		trace.Fail(o.waiting, "queue_full")
+		o.waiting.End()
 		return nil, fault.EventsUnavailable.In(busyFor)
 	}
 	select {
@@ -101,6 +108,8 @@ type offer struct {
 	err       error
 	settled   bool
 	done      chan struct{}
+	at        time.Time  // when it was made
+	waiting   trace.Span // until a lane takes it
 }
 
 // settle says what became of an offer; its request hears of it when it is done.

@@ -7,6 +7,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+
 	"github.com/inletdev/inlet/db"
 	"github.com/inletdev/inlet/impl/auth"
 	"github.com/inletdev/inlet/impl/fault"
@@ -30,7 +33,8 @@ var eventObjects = []string{"company", "contact", "visitor", "properties"}
 // fault, and those only where they look like names: what stands in a name's
 // place may well be personal.
 type Refusals struct {
-	db *db.DB
+	db      *db.DB
+	refused *prometheus.CounterVec
 
 	mu     sync.Mutex
 	events map[db.Refusal]int64 // by a refusal without its number
@@ -39,8 +43,14 @@ type Refusals struct {
 }
 
 // NewRefusals starts an empty ledger.
-func NewRefusals(d *db.DB) *Refusals {
-	return &Refusals{db: d, events: make(map[db.Refusal]int64), kinds: make(map[int64]int)}
+func NewRefusals(d *db.DB, r prometheus.Registerer) *Refusals {
+	return &Refusals{
+		db: d, events: make(map[db.Refusal]int64), kinds: make(map[int64]int),
+		refused: promauto.With(r).NewCounterVec(prometheus.CounterOpts{
+			Name: "inlet_events_refused_total",
+			Help: "Events refused, alone, in a batch or with it, by code. A request whose body could not be read counts as one.",
+		}, []string{"code"}),
+	}
 }
 
 // Count notes the refusal of a whole request: each of its events, or one without
@@ -56,6 +66,7 @@ func (l *Refusals) Count(caller *auth.Caller, f *fault.Fault, events []Parsed) {
 
 // CountOne notes the refusal of an event.
 func (l *Refusals) CountOne(caller *auth.Caller, f *fault.Fault, name string) {
+	l.refused.WithLabelValues(f.Code.Name).Inc()
 	r := db.Refusal{
 		Workspace: caller.Workspace, KeyID: caller.KeyID,
 		Minute: l.db.Now().Unix() / int64(time.Minute/time.Second),

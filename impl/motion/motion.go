@@ -77,6 +77,13 @@ const (
 	SendWebhook       = "send_webhook"
 )
 
+// How an enrollment ends.
+const (
+	Completed = "completed"
+	Exited    = "exited"
+	Failed    = "failed"
+)
+
 // Entered is the reason code, and the outcome, of a company that entered.
 const (
 	Entered    = "entered"

@@ -12,7 +12,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/attribute"
+
 	"github.com/inletdev/inlet/db"
+	"github.com/inletdev/inlet/impl/trace"
 )
 
 const (
@@ -36,6 +40,8 @@ type Engine struct {
 	log     *slog.Logger
 	client  *http.Client
 	backoff []time.Duration
+	metrics *metrics
+	tracer  *trace.Tracer
 
 	onTheirWay sync.WaitGroup
 	slots      slots
@@ -43,10 +49,12 @@ type Engine struct {
 
 // NewEngine makes an engine whose webhooks reach public addresses, and of others
 // these networks.
-func NewEngine(d *db.DB, log *slog.Logger, networks []netip.Prefix) *Engine {
-	return &Engine{
-		db: d, log: log, client: webhookClient(networks), backoff: backoff, slots: slots{of: make(map[int64]int)},
+func NewEngine(d *db.DB, log *slog.Logger, networks []netip.Prefix, r prometheus.Registerer, tracer *trace.Tracer) *Engine {
+	e := &Engine{
+		db: d, log: log, client: webhookClient(networks), backoff: backoff, tracer: tracer, slots: slots{of: make(map[int64]int)},
 	}
+	e.metrics = newMetrics(r, &e.slots)
+	return e
 }
 
 // Close waits for the webhooks that are on their way.
@@ -102,20 +110,29 @@ func (e *Engine) advanceAll(ctx context.Context, due []db.Due) (int, error) {
 // advance takes the steps of one enrollment up to its next wait, webhook or end,
 // in one transaction.
 func (e *Engine) advance(ctx context.Context, due db.Due) error {
+	ctx, span, err := e.trace(ctx, due)
+	if err != nil {
+		return err
+	}
+	defer span.End()
 	var post *webhook
+	var done progress
 	giveBack := func() {
 		if post != nil {
 			e.slots.giveBack(due.Workspace)
 			post = nil
 		}
 	}
-	err := e.db.In(ctx, due.Workspace, func(s *db.Scope) (err error) {
+	err = e.db.In(ctx, due.Workspace, func(s *db.Scope) (err error) {
 		giveBack() // it is run again where others got in its way
-		post, err = e.take(ctx, s, due.Enrollment)
+		done = progress{}
+		post, err = e.take(ctx, s, due.Enrollment, &done)
 		return err
 	})
 	if err != nil {
 		giveBack()
+	} else {
+		e.count(span, done)
 	}
 	switch {
 	case errors.Is(err, db.ErrNotFound): // another process was at it
@@ -123,16 +140,52 @@ func (e *Engine) advance(ctx context.Context, due db.Due) error {
 	case away(err), err != nil && ctx.Err() != nil:
 		return err
 	case err != nil:
-		e.log.Error("a step failed", "workspace", due.Workspace, "enrollment", due.Enrollment, "error", err)
-		return errors.Join(err, e.later(ctx, due, -1, -1, "The step failed on the server."))
+		e.metrics.failed.Inc()
+		trace.Fail(span, "step_failed")
+		e.log.ErrorContext(ctx, "a step failed", "workspace", due.Workspace, "enrollment", due.Enrollment, "error", err)
+		return errors.Join(err, e.later(ctx, due))
 	}
 	if post != nil {
+		ctx, span := trace.Call(ctx, "webhook")
 		e.onTheirWay.Go(func() {
 			defer e.slots.giveBack(due.Workspace)
-			e.deliver(ctx, due, post)
+			e.deliver(ctx, span, due, post)
 		})
 	}
 	return nil
+}
+
+// trace begins the span of an enrollment's steps, linked with that of the request
+// that started the motion.
+func (e *Engine) trace(ctx context.Context, due db.Due) (context.Context, trace.Span, error) {
+	if e.tracer == nil {
+		return ctx, trace.Off, nil
+	}
+	startedBy, err := e.db.StartedBy(ctx, due)
+	if err != nil {
+		return ctx, trace.Off, err
+	}
+	ctx, span := e.tracer.Linked(ctx, "take steps", trace.Internal, carried([][]byte{startedBy}))
+	return ctx, span, nil
+}
+
+// progress is what a transaction brought an enrollment, to be counted once it is
+// committed.
+type progress struct {
+	steps []string // their kinds
+	ended string   // its status, if it did
+}
+
+func (e *Engine) count(span trace.Span, done progress) {
+	for _, kind := range done.steps {
+		e.metrics.steps.WithLabelValues(kind).Inc()
+	}
+	if done.ended != "" {
+		e.metrics.ended.WithLabelValues(done.ended).Inc()
+	}
+	if span.IsRecording() {
+		span.SetAttributes(attribute.StringSlice("inlet.steps", done.steps))
+	}
 }
 
 // away tells whether the database is away for all enrollments: a lock that is
@@ -141,16 +194,20 @@ func away(err error) bool { return errors.Is(err, db.ErrAway) && !errors.Is(err,
 
 // take takes the steps of an enrollment that need nothing but the database. A
 // webhook is only claimed for an attempt, to be made when the claim is sure.
-func (e *Engine) take(ctx context.Context, s *db.Scope, id int64) (*webhook, error) {
+func (e *Engine) take(ctx context.Context, s *db.Scope, id int64, done *progress) (*webhook, error) {
+	end := func(status string, step int, problem string) error {
+		done.ended = status
+		return s.EndEnrollment(ctx, id, status, step, problem)
+	}
 	n, err := s.LockEnrollment(ctx, id, true)
 	if err != nil {
 		return nil, err
 	}
 	switch {
 	case n.CompanyGone:
-		return nil, s.EndEnrollment(ctx, id, "exited", n.Step, "The company is gone.")
+		return nil, end(Exited, n.Step, "The company is gone.")
 	case n.MotionStatus == "archived":
-		return nil, s.EndEnrollment(ctx, id, "exited", n.Step, "The motion was archived.")
+		return nil, end(Exited, n.Step, "The motion was archived.")
 	case n.MotionStatus != "active" || !n.AgentsEnabled:
 		return nil, s.MoveEnrollment(ctx, id, n.Step, n.Attempts, lookAgain, "")
 	}
@@ -161,6 +218,7 @@ func (e *Engine) take(ctx context.Context, s *db.Scope, id int64) (*webhook, err
 	for at := n.Step; at < len(steps); at++ {
 		switch step := steps[at]; step.Kind {
 		case Wait:
+			done.steps = append(done.steps, step.Kind)
 			return nil, s.MoveEnrollment(ctx, id, at+1, 0, time.Duration(step.Hours)*time.Hour, "")
 		case SendWebhook:
 			if at != n.Step {
@@ -182,9 +240,10 @@ func (e *Engine) take(ctx context.Context, s *db.Scope, id int64) (*webhook, err
 			if err := do(ctx, s, n, step); err != nil {
 				return nil, err
 			}
+			done.steps = append(done.steps, step.Kind)
 		}
 	}
-	return nil, s.EndEnrollment(ctx, id, "completed", len(steps), "")
+	return nil, end(Completed, len(steps), "")
 }
 
 // do takes a step that is done at once.
@@ -205,39 +264,53 @@ func do(ctx context.Context, s *db.Scope, n db.Enrollment, step Step) error {
 }
 
 // deliver makes the claimed attempt at a webhook and moves the enrollment on.
-func (e *Engine) deliver(ctx context.Context, due db.Due, post *webhook) {
+func (e *Engine) deliver(ctx context.Context, span trace.Span, due db.Due, post *webhook) {
+	defer span.End()
+	began := time.Now()
 	problem, final := post.send(ctx, e.client)
-	cutOff := ctx.Err() != nil // by the end of the server
+	e.metrics.took.Observe(time.Since(began).Seconds())
+	outcome := postponed
+	switch {
+	case problem == "":
+		outcome = delivered
+	case final:
+		outcome = hopeless
+	case ctx.Err() != nil: // no attempt: it is made again by whoever comes first
+		outcome = cutOff
+	}
+	e.metrics.attempts.WithLabelValues(outcome).Inc()
+	if span.IsRecording() {
+		span.SetAttributes(attribute.String("inlet.outcome", outcome), attribute.Int("inlet.attempt", post.attempt))
+		if outcome != delivered {
+			trace.Fail(span, outcome)
+		}
+	}
 	// The attempt was made: what came of it is kept even if the server is ending.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	var err error
-	switch {
-	case problem == "":
-		err = e.db.In(ctx, due.Workspace, func(s *db.Scope) error {
-			return e.ifClaimed(ctx, s, due.Enrollment, post, func(db.Enrollment) error {
+	var done progress
+	err := e.db.In(ctx, due.Workspace, func(s *db.Scope) error {
+		done = progress{}
+		return e.ifClaimed(ctx, s, due.Enrollment, post, func(n db.Enrollment) error {
+			switch outcome {
+			case delivered:
+				done.steps = []string{SendWebhook}
 				return s.MoveEnrollment(ctx, due.Enrollment, post.step+1, 0, 0, "")
-			})
-		})
-	case final:
-		err = e.db.In(ctx, due.Workspace, func(s *db.Scope) error {
-			return e.ifClaimed(ctx, s, due.Enrollment, post, func(db.Enrollment) error {
-				return s.EndEnrollment(ctx, due.Enrollment, "failed", post.step, problem)
-			})
-		})
-	case cutOff: // no attempt: it is made again by whoever comes first
-		err = e.db.In(ctx, due.Workspace, func(s *db.Scope) error {
-			return e.ifClaimed(ctx, s, due.Enrollment, post, func(db.Enrollment) error {
+			case hopeless:
+				done.ended = Failed
+				return s.EndEnrollment(ctx, due.Enrollment, Failed, post.step, problem)
+			case cutOff:
 				return s.MoveEnrollment(ctx, due.Enrollment, post.step, post.attempt-1, 0, "")
-			})
+			}
+			return e.postpone(ctx, s, n, problem, &done)
 		})
-	default:
-		err = e.later(ctx, due, post.step, post.attempt, problem)
-	}
+	})
 	if err != nil && !errors.Is(err, db.ErrNotFound) {
-		e.log.Error("a webhook's outcome is not kept; it will be sent again", "workspace", due.Workspace,
+		e.log.ErrorContext(ctx, "a webhook's outcome is not kept; it will be sent again", "workspace", due.Workspace,
 			"enrollment", due.Enrollment, "error", err)
+		return
 	}
+	e.count(trace.Off, done)
 }
 
 // ifClaimed does something with an enrollment unless its claim was lost: it then
@@ -250,24 +323,30 @@ func (e *Engine) ifClaimed(ctx context.Context, s *db.Scope, id int64, post *web
 	return do(n)
 }
 
-// later has a step tried again after a while, or the enrollment failed where it
-// was tried as often as it is. The step and attempt are those that failed,
-// negative for whichever is next.
-func (e *Engine) later(ctx context.Context, due db.Due, step, attempt int, problem string) error {
-	return e.db.In(ctx, due.Workspace, func(s *db.Scope) error {
+// later has a step that failed on the server tried again after a while.
+func (e *Engine) later(ctx context.Context, due db.Due) error {
+	var done progress
+	err := e.db.In(ctx, due.Workspace, func(s *db.Scope) error {
+		done = progress{}
 		n, err := s.LockEnrollment(ctx, due.Enrollment, false)
 		if err != nil {
 			return err
 		}
-		switch {
-		case step < 0:
-			n.Attempts++
-		case n.Step != step || n.Attempts != attempt:
-			return nil // the claim was lost
-		}
-		if n.Attempts > len(e.backoff) {
-			return s.EndEnrollment(ctx, due.Enrollment, "failed", n.Step, problem)
-		}
-		return s.MoveEnrollment(ctx, due.Enrollment, n.Step, n.Attempts, e.backoff[n.Attempts-1], problem)
+		n.Attempts++
+		return e.postpone(ctx, s, n, "The step failed on the server.", &done)
 	})
+	if err == nil {
+		e.count(trace.Off, done)
+	}
+	return err
+}
+
+// postpone has a step tried again after a while, or the enrollment failed where it
+// was tried as often as it is.
+func (e *Engine) postpone(ctx context.Context, s *db.Scope, n db.Enrollment, problem string, done *progress) error {
+	if n.Attempts > len(e.backoff) {
+		done.ended = Failed
+		return s.EndEnrollment(ctx, n.ID, Failed, n.Step, problem)
+	}
+	return s.MoveEnrollment(ctx, n.ID, n.Step, n.Attempts, e.backoff[n.Attempts-1], problem)
 }

@@ -156,12 +156,12 @@ func TestTraces(t *testing.T) {
 	_, address := dbtest.Private(t)
 	c, r := collect(t), receive(t)
 	s := start(t, address, append(c.env(), r.env...)...)
-	defer s.stop()
+	defer s.Stop()
 	w := seedOn(t, address, "traced", hooked(2, r.URL+"/private-path"))
 
 	t.Run("an event is followed from its request to the group that it was recorded with", func(t *testing.T) {
 		a := s.send(t, "POST", "/api/v1/events?secret-query=1", `{"id":"secret-event-id","name":"trial_started","contact":{"email":"ada.secret@northlight.example"},
-			"company":{"domain":"secret-domain.example"},"properties":{"secret_property":"secret value"}}`, w.key("all"), "User-Agent: secret-agent", "X-Request-Id: secret-request-id")
+			"company":{"domain":"secret-domain.example"},"properties":{"secret_property":"secret value"}}`, w.Key("all"), "User-Agent: secret-agent", "X-Request-Id: secret-request-id")
 		if a.status != 202 {
 			t.Fatalf("%d %s", a.status, a.body)
 		}
@@ -184,7 +184,7 @@ func TestTraces(t *testing.T) {
 		if attributeOf(statement, "db.system.name") != "postgresql" || statement.Kind != tracepb.Span_SPAN_KIND_CLIENT {
 			t.Errorf("the statement is %v", statement)
 		}
-		if id := hex.EncodeToString(request.TraceId); strings.Count(s.log.String(), `"trace_id":"`+id+`"`) != 1 {
+		if id := hex.EncodeToString(request.TraceId); strings.Count(s.Log(), `"trace_id":"`+id+`"`) != 1 {
 			t.Errorf("no line of the log is of the trace %s", id)
 		}
 	})
@@ -195,7 +195,7 @@ func TestTraces(t *testing.T) {
 		var sent sync.WaitGroup
 		for i := range 6 {
 			sent.Go(func() {
-				if a := s.send(t, "POST", "/api/v1/events", fmt.Sprintf(`{"id":"many-%d","name":"n","visitor":{"id":"secret-visitor"}}`, i), w.key("all")); a.status != 202 {
+				if a := s.send(t, "POST", "/api/v1/events", fmt.Sprintf(`{"id":"many-%d","name":"n","visitor":{"id":"secret-visitor"}}`, i), w.Key("all")); a.status != 202 {
 					t.Errorf("%d %s", a.status, a.body)
 				}
 			})
@@ -239,13 +239,13 @@ func TestTraces(t *testing.T) {
 	})
 
 	t.Run("a refusal says its code, and only the server's own failure is an error", func(t *testing.T) {
-		s.send(t, "POST", "/api/v1/leads", `{"email":"not an address of eve.secret@x"}`, w.key("all"))
+		s.send(t, "POST", "/api/v1/leads", `{"email":"not an address of eve.secret@x"}`, w.Key("all"))
 		refused := c.one(t, "POST /api/v1/leads", has("inlet.code", "invalid_lead"), has("http.response.status_code", "400"))
 		if refused.Status.GetCode() == tracepb.Status_STATUS_CODE_ERROR {
 			t.Error("a refusal is an error of the server")
 		}
 		defer dbtest.Hold(t, address, `lock table leads in access exclusive mode`)()
-		a := s.send(t, "POST", "/api/v1/leads", `{"email":"eve.secret@northlight.example"}`, w.key("all"))
+		a := s.send(t, "POST", "/api/v1/leads", `{"email":"eve.secret@northlight.example"}`, w.Key("all"))
 		if a.status != 503 {
 			t.Fatalf("%d %s", a.status, a.body)
 		}
@@ -265,7 +265,7 @@ func TestTraces(t *testing.T) {
 	})
 
 	t.Run("nothing of a client, a record or a person is exported", func(t *testing.T) {
-		if err := s.stop(); err != nil {
+		if err := s.Stop(); err != nil {
 			t.Errorf("the server ends with %v", err)
 		}
 		c.mu.Lock()

@@ -91,7 +91,7 @@ func (l *clients) agree(t *testing.T, program, address, key string) {
 	// What one learns of a type, the others know.
 	event(first, "text", `"x"`, 422)
 	event(last, "text", `"x"`, 422)
-	id := regexp.MustCompile(`(?m)^\s*(\d+)\s+`+key+`\b`).FindStringSubmatch(command(t, program, address, "key", "list", "--workspace", l.w.Slug))
+	id := regexp.MustCompile(`(?m)^\s*(\d+)\s+` + key + `\b`).FindStringSubmatch(command(t, program, address, "key", "list", "--workspace", l.w.Slug))
 	if id == nil {
 		t.Fatal("the key is not listed")
 	}

@@ -2,15 +2,24 @@ package event
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"hash/crc32"
+	"math"
+	"math/big"
 	"reflect"
+	"regexp"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/inletdev/inlet/impl/fault"
 	"github.com/inletdev/inlet/impl/limit"
+	"github.com/inletdev/inlet/impl/strictjson"
+	"github.com/inletdev/inlet/openapi"
 )
 
 const typical = `{"id":"evt-2026-000184467","name":"trial_started","occurred_at":"2026-11-21T02:15:30.123+01:00",` +
@@ -426,21 +435,19 @@ func encode(e Event) []byte {
 	return raw
 }
 
+// FuzzParse holds Parse to the schema of the document in both directions, to
+// encoding/json, and to itself: an event that is written anew is read as the same.
 func FuzzParse(f *testing.F) {
-	for _, seed := range []string{
-		typical, "{}", with("company", `{"id":1e3}`), with("properties", `{"a":"\ud83d\ude00","b":1e400}`),
-		with("occurred_at", `"0001-01-01T00:00:00Z"`), with("properties", "{ \"a\" :\t\"\\\" \\\\\" }"),
-		with("x", "[[[{}]]]"), with("id", `"1","id":"1"`), `{"events":[` + typical + `,{}]}`,
-	} {
-		f.Add([]byte(seed))
-	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		compare(t, body)
-		if _, f := ParseBatch(body); f == nil && !json.Valid(body) {
-			t.Errorf("a batch is taken that is no JSON: %q", body)
-		}
 		e, fault := Parse(body)
 		if fault != nil {
+			if !said.MatchString(fault.Message) {
+				t.Errorf("%q is refused with %q", body, fault.Message)
+			}
+			if !reflect.DeepEqual(e, e.named()) {
+				t.Errorf("%q is refused, and says %+v", body, e)
+			}
 			return
 		}
 		if !json.Valid(body) {
@@ -458,6 +465,127 @@ func FuzzParse(f *testing.F) {
 		again, fault := Parse(encode(e))
 		if fault != nil || !reflect.DeepEqual(again, e) {
 			t.Errorf("%q gives %+v, which comes back as %+v, %+v", body, e, again, fault)
+		}
+	})
+}
+
+// said are all messages of refusals: none quotes what was sent.
+var said = regexp.MustCompile(`^(want (a JSON object|a string|an object|text without U\+0000|a whole number from 1 to 9007199254740991` +
+	`|1 to \d+ (visible ASCII characters|characters|letters, digits and dashes)|at most \d+ (characters|entries, not \d+|events, not \d+)` +
+	`|a (key of a )?lower-case letter, then a-z, 0-9 and underscore, at most \d+ characters` +
+	`|a date and time with its zone, such as 2026-01-31T08:30:00.000Z|a number that a double-precision float can hold` +
+	`|a string, a number or a boolean|exactly one of id and (domain|email)|an array of 1 to 100 events)` +
+	`|no such field; compare its spelling with the reference|the field stands twice; send it once|the field is required` +
+	`|name at least one of company, contact and visitor, to say who the event is about` +
+	`|the body is not valid (UTF-8|JSON)|a string holds (half of a surrogate pair|a control character; write it as an escape)` +
+	`|the value is nested too deeply|something follows the JSON value; want one value alone)$`)
+
+// FuzzParseBatch holds ParseBatch to encoding/json and to Parse: what is taken is
+// an object with nothing but 1 to 100 events, each read as if it had come alone,
+// and whatever is such an object is taken. A body of the largest size made of the
+// input is read in no time.
+func FuzzParseBatch(f *testing.F) {
+	f.Fuzz(func(t *testing.T, body []byte) {
+		got, refusal := ParseBatch(body)
+		var envelope map[string]json.RawMessage
+		var alone []json.RawMessage
+		isBatch := json.Unmarshal(body, &envelope) == nil && len(envelope) == 1 && json.Unmarshal(envelope["events"], &alone) == nil &&
+			1 <= len(alone) && len(alone) <= limit.BatchEvents
+		switch {
+		case refusal != nil:
+			if isBatch && strictjson.Check(body) == nil {
+				t.Errorf("%q is refused for %q: %s", body, refusal.Param, refusal.Message)
+			}
+			if got != nil || !said.MatchString(refusal.Message) || refusal.Code != fault.InvalidBody && refusal.Code != fault.BatchTooLarge {
+				t.Errorf("%q gives %d events and is refused with %s: %q", body, len(got), refusal.Code.Name, refusal.Message)
+			}
+		case !isBatch || len(got) != len(alone):
+			t.Errorf("%q is taken as %d events of %d", body, len(got), len(alone))
+		default:
+			for i, one := range alone {
+				e, f := Parse(one)
+				if !reflect.DeepEqual(got[i], Parsed{e, f}) {
+					t.Errorf("%q\nin a batch: %+v\nalone: %+v, %+v", one, got[i], e, f)
+				}
+			}
+		}
+		if len(body) > 0 && (len(body) <= 16 || crc32.ChecksumIEEE(body)%256 == 0) {
+			const largest = 256 << 10
+			begun := time.Now()
+			for _, start := range []string{"", `{"events":[`, `{"events":[{"properties":{`, `{"events":[{"x":`} {
+				_, _ = ParseBatch([]byte(start + strings.Repeat(string(body), (largest-len(start))/len(body))))
+			}
+			if took := time.Since(begun); took > 10*time.Second {
+				t.Errorf("%q, as often as it fits a body, takes %v", body, took)
+			}
+		}
+	})
+}
+
+// pattern of occurred_at, as the document has it.
+var pattern = sync.OnceValue(func() *regexp.Regexp {
+	var document struct {
+		Components struct {
+			Schemas struct {
+				EventInput struct {
+					Properties map[string]struct{ Pattern string }
+				}
+			}
+		}
+	}
+	if err := json.Unmarshal(openapi.JSON(), &document); err != nil {
+		panic(err)
+	}
+	return regexp.MustCompile(document.Components.Schemas.EventInput.Properties["occurred_at"].Pattern)
+})
+
+// FuzzLiterals holds times to the document's pattern and to package time, and
+// numbers to math/big and strconv.
+func FuzzLiterals(f *testing.F) {
+	f.Fuzz(func(t *testing.T, text string) {
+		at, ok := instant(text)
+		if want := pattern().MatchString(text); ok != want {
+			t.Errorf("%q is a time: %t, and for the document %t", text, ok, want)
+		}
+		if ok {
+			want, err := time.Parse(time.RFC3339, strings.ToUpper(text))
+			if want = want.Truncate(time.Millisecond).UTC(); want.IsZero() {
+				want = want.Add(time.Millisecond)
+			}
+			if err != nil || !at.Equal(want) || at.Location() != time.UTC {
+				t.Errorf("%q is %v, want %v, %v", text, at, want, err)
+			}
+		}
+
+		s := scanner{text: text}
+		if text == "" || !isNumber(text[0]) {
+			return
+		}
+		literal := s.number()
+		if valid := json.Valid([]byte(text)); valid != (s.broken == "" && strings.Trim(text[s.pos:], " \t\r\n") == "") {
+			t.Errorf("%q is read as the number %q: %s", text, literal, s.broken)
+		}
+		if s.broken != "" {
+			return
+		}
+		_, exponent, _ := strings.Cut(strings.ToLower(literal), "e")
+		n, err := strconv.Atoi(cmp.Or(exponent, "0"))
+		bounded := err == nil && n <= 400 && n >= -400
+		if _, err := strconv.ParseFloat(literal, 64); strictjson.IsFinite(literal) != (err == nil && bounded) {
+			t.Errorf("%s is finite: %t", literal, err != nil)
+		}
+		if !strictjson.IsFinite(literal) {
+			return // too large to be written out
+		}
+		exact, _ := new(big.Rat).SetString(literal)
+		integer, isWhole := whole(literal)
+		most := new(big.Int).SetInt64(math.MaxInt64)
+		if want := exact.IsInt() && exact.Num().CmpAbs(most) <= 0; isWhole != want || want && exact.Num().Int64() != integer {
+			t.Errorf("%s is the whole number %d, %t; want %s, %t", literal, integer, isWhole, exact.Num(), want)
+		}
+		if digits, ok := wholeDigits(literal); ok != (exact.IsInt() && len(strings.TrimPrefix(exact.Num().String(), "-")) <= 40) ||
+			ok && digits != strings.TrimPrefix(exact.Num().String(), "-") {
+			t.Errorf("%s has the digits %s, %t; want %s", literal, digits, ok, exact)
 		}
 	})
 }

@@ -1,6 +1,9 @@
 package auth
 
 import (
+	"crypto/sha256"
+	"hash/crc32"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -120,12 +123,43 @@ func TestStartingRolesHoldWhatTheyShould(t *testing.T) {
 	}
 }
 
-func FuzzParseToken(f *testing.F) {
-	f.Add(NewToken(APIKey))
-	f.Add("svc_sk_")
-	f.Fuzz(func(t *testing.T, token string) {
-		if credential, ok := ParseToken(token); ok && !strings.HasPrefix(token, credential.Kind.Prefix()) {
-			t.Errorf("%q passes as %s", token, credential.Kind)
+// FuzzFromHeader holds what is read of Authorization headers to their grammar, and
+// tokens to theirs, whose checksum is computed here anew. No header lets in what is
+// not a token by itself.
+func FuzzFromHeader(f *testing.F) {
+	f.Fuzz(func(t *testing.T, header, second string, twice bool) {
+		headers := []string{header}
+		if twice {
+			headers = append(headers, second)
+		}
+		token, ok := FromHeader(headers)
+		found := bearer.FindStringSubmatch(header)
+		if ok != (found != nil && !twice) || ok && token != found[1] {
+			t.Errorf("%q gives %q, %t", headers, token, ok)
+		}
+		for _, text := range []string{token, header, second} {
+			credential, ok := ParseToken(text)
+			if want := tokens.MatchString(text) && text[len(text)-6:] == sumOf(text[:len(text)-6]); ok != want {
+				t.Errorf("%q is a token: %t, want %t", text, ok, want)
+			}
+			if ok && (credential.Hash != sha256.Sum256([]byte(text)) || credential.Last4 != text[len(text)-4:] || !strings.HasPrefix(text, credential.Kind.Prefix())) {
+				t.Errorf("%q is %+v", text, credential)
+			}
 		}
 	})
+}
+
+var (
+	bearer = regexp.MustCompile(`(?is)^bearer +(.*?) *$|^bearer $`)
+	tokens = regexp.MustCompile(`^(amp_|svc_sk_)[0-9A-Za-z]{36}\z`)
+)
+
+// sumOf is the CRC-32 of a text in six digits of base 62.
+func sumOf(text string) string {
+	sum, digits := crc32.ChecksumIEEE([]byte(text)), ""
+	for range 6 {
+		digits = base62[sum%62:sum%62+1] + digits
+		sum /= 62
+	}
+	return digits
 }

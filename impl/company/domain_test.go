@@ -1,6 +1,8 @@
 package company
 
 import (
+	"net/netip"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -107,26 +109,53 @@ func TestDomainsThatCanBeRegistered(t *testing.T) {
 	}
 }
 
-func FuzzNormalizeDomainLeavesWhatItGives(f *testing.F) {
-	for _, seed := range []string{
-		"https://www.Globex.com:443/a?b#c", "www.www.com", "bücher.example", "例子。公司。", "xn--bcher-kva.example.",
-		"127.1", "[::1]:80", "ada@globex.com", "//globex.com//", "ﬀ.com", "a\u200d.com", "\u0645\u062b.com", "℀.com",
-	} {
-		f.Add(seed)
-	}
+// FuzzNormalizeDomain takes what somebody typed as a domain: what comes out is a
+// host name that comes out of every normaliser as it is, and the same however it
+// was written.
+func FuzzNormalizeDomain(f *testing.F) {
 	f.Fuzz(func(t *testing.T, given string) {
 		domain, ok := NormalizeDomain(given)
+		if named, namedOK := NamedDomain(given); namedOK && (!ok || named != domain) {
+			t.Errorf("%q names %q, and is the domain %q, %t", given, named, domain, ok)
+		}
+		if host, isHost := NormalizeHost(given); isHost {
+			if again, ok := NormalizeHost(host); !ok || again != host {
+				t.Errorf("%q gives the host %q, which gives %q, %t", given, host, again, ok)
+			}
+			if !ok || domain != host && !strings.HasSuffix(host, "www."+domain) {
+				t.Errorf("%q is the host %q, and the domain %q, %t", given, host, domain, ok)
+			}
+		}
 		if !ok {
 			return
 		}
 		if again, ok := NormalizeDomain(domain); !ok || again != domain {
 			t.Errorf("%q gives %q, which gives %q, %t", given, domain, again, ok)
 		}
-		if strings.Trim(domain, "abcdefghijklmnopqrstuvwxyz0123456789-.") != "" || len(domain) > 253 || !strings.Contains(domain, ".") {
+		for _, dressed := range []string{strings.ToUpper(domain), "https://www." + domain + ".:443/a?b#c", "//" + domain + "/", "\t" + domain + "\n"} {
+			if again, ok := NormalizeDomain(dressed); !ok || again != domain {
+				t.Errorf("%q gives %q, and %q gives %q, %t", given, domain, dressed, again, ok)
+			}
+		}
+		if !hostName.MatchString(domain) || len(domain) > 253 {
 			t.Errorf("%q gives %q, which is no host name", given, domain)
+		}
+		if _, err := netip.ParseAddr(domain); err == nil {
+			t.Errorf("%q gives the address %q", given, domain)
 		}
 		if registrable, ok := RegistrableDomain(domain); ok && registrable != domain && !strings.HasSuffix(domain, "."+registrable) {
 			t.Errorf("the registrable domain of %q is %q", domain, registrable)
 		}
+		if business, ok := BusinessDomain(domain); ok {
+			if again, ok := BusinessDomain(business); !ok || again != business || business != domain && !strings.HasSuffix(domain, "."+business) {
+				t.Errorf("the business domain of %q is %q, and of that %q, %t", domain, business, again, ok)
+			}
+			if IsReserved(domain) {
+				t.Errorf("%q is reserved, and the business domain %q", domain, business)
+			}
+		}
 	})
 }
+
+// hostName is what RFC 1123 says one is, with a dot.
+var hostName = regexp.MustCompile(`^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)

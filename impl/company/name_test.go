@@ -1,6 +1,13 @@
 package company
 
-import "testing"
+import (
+	"strings"
+	"testing"
+	"unicode"
+
+	"golang.org/x/text/cases"
+	"golang.org/x/text/unicode/norm"
+)
 
 func TestNamesAreComparedWithoutRegardToCaseWidthAndSpace(t *testing.T) {
 	for _, same := range [][]string{
@@ -25,4 +32,26 @@ func TestNamesAreComparedWithoutRegardToCaseWidthAndSpace(t *testing.T) {
 		}
 		keys[key] = name
 	}
+}
+
+// FuzzNameKey writes a name in the ways that Unicode takes for the same, which all
+// have one key, and that key is its own.
+func FuzzNameKey(f *testing.F) {
+	f.Fuzz(func(t *testing.T, name string) {
+		key := NameKey(name)
+		for _, same := range []string{
+			key, " " + name + "\u3000", norm.NFC.String(name), norm.NFD.String(name), norm.NFKC.String(name), norm.NFKD.String(name),
+			cases.Fold().String(name),
+		} {
+			if got := NameKey(same); got != key {
+				t.Errorf("%+q has the key %+q, and %+q has %+q", name, key, same, got)
+			}
+		}
+		if strings.TrimSpace(key) != key || strings.Contains(key, "  ") || strings.ContainsFunc(key, func(r rune) bool { return r != ' ' && unicode.IsSpace(r) }) {
+			t.Errorf("%q has the key %q", name, key)
+		}
+		if len(key) > 36*len(name) { // as long as Unicode lets one character become (U+FDFA), case folded
+			t.Errorf("%q has a key of %d bytes", name, len(key))
+		}
+	})
 }

@@ -2,7 +2,9 @@ package contact
 
 import (
 	"slices"
+	"strings"
 	"testing"
+	"unicode"
 )
 
 func TestTextOfALeadIsOneLine(t *testing.T) {
@@ -47,4 +49,26 @@ func TestDomainsThatMatch(t *testing.T) {
 			t.Errorf("%q, of an e-mail address, gives %q, want %q", domain, got, want.ofEmail)
 		}
 	}
+}
+
+// FuzzOneLine takes any text of a lead: what comes out is one line of the words
+// that went in, and comes out as it is.
+func FuzzOneLine(f *testing.F) {
+	f.Fuzz(func(t *testing.T, text string) {
+		line := OneLine(text)
+		if again := OneLine(line); again != line {
+			t.Errorf("%q gives %q, which gives %q", text, line, again)
+		}
+		if strings.ContainsFunc(line, func(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) && r != ' ' }) || strings.Contains(line, "  ") {
+			t.Errorf("%q gives %q, which is not one line", text, line)
+		}
+		rest := text
+		for word := range strings.SplitSeq(line, " ") {
+			_, after, ok := strings.Cut(rest, word)
+			if !ok {
+				t.Errorf("%q gives %q, whose %q is not of it", text, line, word)
+			}
+			rest = after
+		}
+	})
 }

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
+	"strings"
 )
 
 // A Signer makes and opens cursors. All processes share its key.
@@ -34,10 +35,11 @@ func (s Signer) Seal(l List, position string) string {
 // Open gives the position of a cursor that Seal made for the same list, and
 // false for any other text.
 func (s Signer) Open(l List, cursor string) (position string, ok bool) {
-	if len(cursor) > longest {
+	// Strict: bits that no encoding sets would make two texts of one cursor, and so
+	// would line breaks, which the decoder passes over.
+	if len(cursor) > longest || strings.ContainsAny(cursor, "\r\n") {
 		return "", false
 	}
-	// Strict: bits that no encoding sets would make two texts of one cursor.
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
 	if err != nil || len(raw) < macSize {
 		return "", false

@@ -39,13 +39,38 @@ func TestACursorOpensInItsOwnListOnly(t *testing.T) {
 	}
 }
 
+// FuzzOpen seals a position and changes the cursor or what it is bound to in one
+// place: the cursor opens as it was sealed and in no other way, and no text that
+// Seal did not make opens at all.
 func FuzzOpen(f *testing.F) {
 	s := NewSigner([]byte("a key of thirty-two bytes or more"))
-	list := List{"events", 7, ""}
-	f.Add(s.Seal(list, "42"))
-	f.Fuzz(func(t *testing.T, cursor string) {
-		if position, ok := s.Open(list, cursor); ok && s.Seal(list, position) != cursor {
-			t.Errorf("%q opens and was not sealed", cursor)
+	f.Fuzz(func(t *testing.T, text, name, filters, position string, at int) {
+		list := List{Name: name, Workspace: 7, Filters: filters}
+		if opened, ok := s.Open(list, text); ok && s.Seal(list, opened) != text {
+			t.Errorf("%q opens in %+v and was not sealed", text, list)
+		}
+		cursor := s.Seal(list, position)
+		opened, ok := s.Open(list, cursor)
+		if ok != (len(cursor) <= longest) || ok && opened != position {
+			t.Fatalf("%q of %+v opens as %q, %t", position, list, opened, ok)
+		}
+		at = int(uint(at) % uint(len(cursor)))
+		for _, changed := range []string{
+			cursor[:at] + cursor[at+1:], cursor[:at] + text + cursor[at:], cursor[:at] + text + cursor[at+1:], cursor + "=", cursor + "\n",
+		} {
+			if opened, ok := s.Open(list, changed); ok && changed != cursor {
+				t.Errorf("%q, which was %q, opens as %q", changed, cursor, opened)
+			}
+		}
+		for _, other := range []List{
+			{name, 8, filters}, {name + text, 7, filters}, {name, 7, filters + text}, {name + filters, 7, ""}, {"", 7, name + filters}, {filters, 7, name},
+		} {
+			if _, ok := s.Open(other, cursor); ok && other != list {
+				t.Errorf("the cursor of %+v opens in %+v", list, other)
+			}
+		}
+		if _, ok := NewSigner([]byte(text)).Open(list, cursor); ok {
+			t.Errorf("the cursor opens with the key %q", text)
 		}
 	})
 }

@@ -111,7 +111,7 @@ func clientNetwork(r *http.Request, proxies []netip.Prefix) string {
 		return host
 	}
 	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
-	for i := len(hops) - 1; i >= 0 && isOneOf(client.Unmap(), proxies); i-- {
+	for i := len(hops) - 1; i >= 0 && isOneOf(client.Unmap().WithZone(""), proxies); i-- {
 		written := strings.TrimSpace(hops[i])
 		hop, err := netip.ParseAddr(written)
 		if err != nil { // some proxies add the port

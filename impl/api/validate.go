@@ -202,7 +202,7 @@ func validate(schema *jsonschema.Schema, instance any) *violation {
 	if err := schema.Validate(instance); !errors.As(err, &invalid) {
 		return nil
 	}
-	found := violationsOf(invalid)
+	found := violationsOf(invalid, instance)
 	if len(found) == 0 {
 		return nil
 	}
@@ -215,12 +215,12 @@ func validate(schema *jsonschema.Schema, instance any) *violation {
 	return &found[0]
 }
 
-func violationsOf(e *jsonschema.ValidationError) []violation {
+func violationsOf(e *jsonschema.ValidationError, instance any) []violation {
 	switch k := e.ErrorKind.(type) {
 	case *kind.Required:
-		return violationsAt(e.InstanceLocation, k.Missing, "the field is required")
+		return violationsAt(instance, e.InstanceLocation, k.Missing, "the field is required")
 	case *kind.AdditionalProperties:
-		return violationsAt(e.InstanceLocation, k.Properties, "no such field; compare its spelling with the reference")
+		return violationsAt(instance, e.InstanceLocation, k.Properties, "no such field; compare its spelling with the reference")
 	case *kind.Not:
 		// The document says "at least one of these fields" so. Which one to name,
 		// and that blank is not there, the domain knows.
@@ -229,28 +229,36 @@ func violationsOf(e *jsonschema.ValidationError) []violation {
 	if _, choice := e.ErrorKind.(*kind.OneOf); !choice && len(e.Causes) > 0 {
 		var all []violation
 		for _, cause := range e.Causes {
-			all = append(all, violationsOf(cause)...)
+			all = append(all, violationsOf(cause, instance)...)
 		}
 		return all
 	}
-	return []violation{{pathOf(e.InstanceLocation), wantOf(e.ErrorKind)}}
+	return []violation{{pathOf(instance, e.InstanceLocation), wantOf(e.ErrorKind)}}
 }
 
-func violationsAt(location, names []string, want string) []violation {
+func violationsAt(instance any, location, names []string, want string) []violation {
 	var all []violation
 	for _, name := range names {
-		all = append(all, violation{pathOf(append(slices.Clone(location), name)), want})
+		all = append(all, violation{pathOf(instance, append(slices.Clone(location), name)), want})
 	}
 	return all
 }
 
-// pathOf writes a location as clients see it: contactIds[3], company.domain.
-func pathOf(location []string) string {
+// pathOf writes a location in an instance as clients see it: contactIds[3],
+// company.domain. A number is a place in an array only where there is one: a field
+// may have that name too.
+func pathOf(instance any, location []string) string {
 	var b strings.Builder
 	for _, step := range location {
-		if _, err := strconv.Atoi(step); err == nil {
+		switch v := instance.(type) {
+		case []any:
 			b.WriteString("[" + step + "]")
+			if i, err := strconv.Atoi(step); err == nil && i < len(v) {
+				instance = v[i]
+			}
 			continue
+		case map[string]any:
+			instance = v[step]
 		}
 		if b.Len() > 0 {
 			b.WriteByte('.')

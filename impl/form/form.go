@@ -178,7 +178,7 @@ func (f Form) lead(a Answer) (lead.Lead, error) {
 		asked[field.Name] = true
 		value := a.Values[field.Name]
 		switch {
-		case strings.TrimSpace(value) != "":
+		case contact.OneLine(value) != "": // what a lead takes for blank, a form does too
 		case field.Required:
 			return l, fault.InvalidRequest.At("fields."+field.Name, "the field is required")
 		default:

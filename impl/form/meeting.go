@@ -3,6 +3,7 @@ package form
 import (
 	"context"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -50,8 +51,9 @@ func FindMeeting(ctx context.Context, d *db.DB, publicKey string) (MeetingForm, 
 func Zone(name string) (*time.Location, error) {
 	// LoadLocation has names of its own for UTC and the server's zone, and so has
 	// the folder that it reads: other names of the latter, and copies of all zones,
-	// some with leap seconds. IANA's names begin with a capital letter.
-	if name != "" && name[0] >= 'A' && name[0] <= 'Z' && name != "Local" {
+	// some with leap seconds. IANA's names begin with a capital letter. A file has
+	// more than one path: Europe//Berlin is no name.
+	if name != "" && name[0] >= 'A' && name[0] <= 'Z' && name != "Local" && path.Clean(name) == name {
 		if zone, err := time.LoadLocation(name); err == nil {
 			return zone, nil
 		}
@@ -144,8 +146,9 @@ func (m MeetingForm) free(ctx context.Context, s *db.Scope, in Slot, now time.Ti
 
 // offered lists the slots of a meeting form that begin in a span of time: on its
 // weekdays, one after the other from the minute it opens, by the clock of the
-// host. Where that clock jumps, the hour that is not there has no slots, and the
-// one that is there twice has them once.
+// host. Where that clock jumps, the hour or day that is not there has no slots, and
+// the hour that is there twice has them once; a slot that goes on through the jump
+// takes the one that would begin before it ends.
 func offered(m db.MeetingForm, in Slot, now time.Time) ([]Slot, error) {
 	host, err := Zone(m.TimeZone)
 	if err != nil {
@@ -154,18 +157,23 @@ func offered(m db.MeetingForm, in Slot, now time.Time) ([]Slot, error) {
 	earliest, latest := now.Add(time.Duration(m.NoticeMinutes)*time.Minute), now.AddDate(0, 0, m.DaysAhead)
 	length := time.Duration(m.Minutes) * time.Minute
 	var slots []Slot
+	var ends time.Time // of the slot before, which the jump may have moved into the day
 	last := dayOf(in.EndsAt.In(host))
-	for day := dayOf(in.StartsAt.In(host)); !day.After(last); day = day.AddDate(0, 0, 1) {
+	for day := dayOf(in.StartsAt.In(host)).AddDate(0, 0, -1); !day.After(last); day = day.AddDate(0, 0, 1) {
 		if !slices.Contains(m.Weekdays, int64((day.Weekday()+6)%7)+1) {
 			continue
 		}
 		for minute := m.OpensMinute; minute+m.Minutes <= m.ClosesMinute; minute += m.Minutes {
 			starts := time.Date(day.Year(), day.Month(), day.Day(), 0, minute, 0, 0, host)
-			skipped := starts.Hour()*60+starts.Minute() != minute
-			if skipped || starts.Before(in.StartsAt) || !starts.Before(in.EndsAt) || starts.Before(earliest) || starts.After(latest) {
+			skipped := starts.Hour()*60+starts.Minute() != minute || !dayOf(starts).Equal(day)
+			if skipped || starts.Before(ends) {
 				continue
 			}
-			slots = append(slots, Slot{StartsAt: starts.UTC(), EndsAt: starts.Add(length).UTC()})
+			ends = starts.Add(length)
+			if starts.Before(in.StartsAt) || !starts.Before(in.EndsAt) || starts.Before(earliest) || starts.After(latest) {
+				continue
+			}
+			slots = append(slots, Slot{StartsAt: starts.UTC(), EndsAt: ends.UTC()})
 		}
 	}
 	return slots, nil

@@ -1,11 +1,16 @@
 package form
 
 import (
+	"errors"
 	"fmt"
+	"path"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/inletdev/inlet/db"
+	"github.com/inletdev/inlet/impl/fault"
+	"github.com/inletdev/inlet/impl/limit"
 )
 
 func TestSlotsFollowTheClockOfTheHostThroughItsJumps(t *testing.T) {
@@ -129,4 +134,67 @@ func TestSlotsKeepNoticeHorizonWeekdaysAndClosing(t *testing.T) {
 	if want := "[03-02 09:45 03-09 09:00 03-09 09:45]"; fmt.Sprint(got) != want {
 		t.Errorf("the slots are %v, want %s", got, want)
 	}
+}
+
+// FuzzSlots asks for the slots of any days in any zone, of a host in any other. Days
+// are as many as were asked for, and begin and end where the zone's clock says;
+// slots are in order, within the days and the hours of the host, and of one length.
+// A refusal names what is wrong.
+func FuzzSlots(f *testing.F) {
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	f.Fuzz(func(t *testing.T, from, to, zone, host string, minutes, opens, closes, notice, ahead int) {
+		in, err := Days{From: from, To: to, TimeZone: zone}.span(now)
+		if err != nil {
+			var refused *fault.Fault
+			if !errors.As(err, &refused) || refused.Code != fault.InvalidRequest || !slices.Contains([]string{"from", "to", "time_zone"}, refused.Param) {
+				t.Fatalf("%q to %q in %q: %v", from, to, zone, err)
+			}
+			return
+		}
+		theirs, err := Zone(zone)
+		if err != nil || path.Clean("/"+zone) != "/"+zone || len(zone) > 64 {
+			t.Fatalf("%q is a time zone: %v", zone, err)
+		}
+		first, last := in.StartsAt.In(theirs), in.EndsAt.Add(-1).In(theirs)
+		days := int(dayOf(last).Sub(dayOf(first))/(24*time.Hour)) + 1
+		if days < 1 || days > limit.MeetingSlotDays {
+			t.Errorf("%q to %q in %s are %d days, from %s to %s", from, to, zone, days, first, last)
+		}
+		// A zone that crosses the date line leaves a day out.
+		if from != "" && first.Format(time.DateOnly) != from && dayOf(first.Add(-time.Second)).Format(time.DateOnly) >= from ||
+			to != "" && last.Format(time.DateOnly) != to && dayOf(last.Add(time.Second)).Format(time.DateOnly) <= to {
+			t.Errorf("%q to %q in %s are from %s to %s", from, to, zone, first, last)
+		}
+		if before := first.Add(-time.Second); !dayOf(before).Before(dayOf(first)) {
+			t.Errorf("%s is no beginning of a day in %s", first, zone)
+		}
+		hours := db.MeetingForm{
+			TimeZone: host, Weekdays: []int64{1, 2, 3, 4, 5, 6, 7}, Minutes: 1 + int(uint(minutes)%1440),
+			OpensMinute: int(uint(opens) % 1440), ClosesMinute: int(uint(closes) % 1441),
+			NoticeMinutes: int(uint(notice) % 100_000), DaysAhead: 1 + int(uint(ahead)%400),
+		}
+		of, err := Zone(host)
+		if err != nil {
+			return
+		}
+		for _, now := range []time.Time{now, in.StartsAt} {
+			slots, err := offered(hours, in, now)
+			if err != nil || len(slots) > (days+2)*1440/hours.Minutes {
+				t.Fatalf("%+v: %d slots in %d days, %v", hours, len(slots), days, err)
+			}
+			for i, slot := range slots {
+				starts := slot.StartsAt.In(of)
+				minute := starts.Hour()*60 + starts.Minute()
+				switch {
+				case slot.EndsAt.Sub(slot.StartsAt) != time.Duration(hours.Minutes)*time.Minute,
+					slot.StartsAt.Before(in.StartsAt), !slot.StartsAt.Before(in.EndsAt),
+					slot.StartsAt.Before(now.Add(time.Duration(hours.NoticeMinutes) * time.Minute)), slot.StartsAt.After(now.AddDate(0, 0, hours.DaysAhead)),
+					minute < hours.OpensMinute, minute+hours.Minutes > hours.ClosesMinute, (minute-hours.OpensMinute)%hours.Minutes != 0:
+					t.Errorf("%+v: %v is offered from %s to %s", hours, slot, in.StartsAt, in.EndsAt)
+				case i > 0 && slot.StartsAt.Before(slots[i-1].EndsAt):
+					t.Errorf("%+v: %v is offered behind %v", hours, slot, slots[i-1])
+				}
+			}
+		}
+	})
 }

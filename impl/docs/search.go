@@ -38,10 +38,10 @@ func entries(p *page, headings []heading, link func(string) string) []entry {
 
 const mostFound = 30
 
-// search gives the entries that hold every word, those that have it in a heading
-// first.
+// search gives the entries that hold every word of a query, those that have it in a
+// heading first.
 func search(all []entry, query string) []entry {
-	words := strings.Fields(strings.ToLower(query))
+	words := words(query)
 	if len(words) == 0 {
 		return nil
 	}
@@ -72,4 +72,17 @@ func search(all []entry, query string) []entry {
 		found = append(found, h.entry)
 	}
 	return found
+}
+
+const mostWords = 16
+
+// words are the first words of a query, each once. A request has room for ten
+// thousand, and to count them all in every page would take seconds.
+func words(query string) (all []string) {
+	for word := range strings.FieldsSeq(strings.ToLower(query)) {
+		if len(all) < mostWords && !slices.Contains(all, word) {
+			all = append(all, word)
+		}
+	}
+	return all
 }

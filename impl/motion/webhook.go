@@ -75,7 +75,7 @@ func newWebhook(n db.Enrollment, step int, to string, now time.Time) (*webhook, 
 // send makes the attempt. A problem says why it did not succeed, final that none
 // will: the address is not one that webhooks are sent to, or says that it is gone.
 func (w *webhook) send(ctx context.Context, client *http.Client) (problem string, final bool) {
-	if to, err := url.Parse(w.url); err != nil || to.Scheme != "https" {
+	if to, err := url.Parse(w.url); err != nil || to.Scheme != "https" || to.Host == "" {
 		return "The webhook's address is no https address.", true
 	}
 	ctx, cancel := context.WithTimeout(ctx, webhookTimeout)

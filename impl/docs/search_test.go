@@ -1,0 +1,75 @@
+package docs
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/net/html"
+)
+
+// FuzzSearch searches the site for any words: what is found holds every one of
+// them, and the page that says so is made of the same elements and attributes
+// whatever the words are. Words beyond a few, and those that are repeated, cost
+// nothing.
+func FuzzSearch(f *testing.F) {
+	site := build("https://docs.example", "https://api.example", "/docs", "")
+	var all []entry
+	if err := json.Unmarshal(site.files["search.json"].content, &all); err != nil {
+		f.Fatal(err)
+	}
+	whole := map[string]string{} // address → text, to look into what was found
+	for _, e := range all {
+		whole[e.URL] += strings.ToLower(e.Part+" "+e.Title) + "\n" + strings.ToLower(e.Text)
+	}
+	handler := site.search("/docs")
+	ask := func(query string) string {
+		w := httptest.NewRecorder()
+		handler(w, &http.Request{Method: http.MethodGet, URL: &url.URL{Path: "/docs/search", RawQuery: url.Values{"q": {query}}.Encode()}})
+		return w.Body.String()
+	}
+	nothing := elements(ask("nothing has this word"))
+	f.Fuzz(func(t *testing.T, query string) {
+		found := search(all, query)
+		if len(found) > mostFound {
+			t.Errorf("%q finds %d entries", query, len(found))
+		}
+		for _, e := range found {
+			for _, word := range words(query) {
+				if !strings.Contains(whole[e.URL], word) {
+					t.Errorf("%q finds %s, which lacks %q", query, e.URL, word)
+				}
+			}
+		}
+		if absent := query + " nothinghasthisword"; len(words(absent)) > len(words(query)) && !slices.Equal(elements(ask(absent)), nothing) {
+			t.Errorf("%q makes a page of other elements", absent)
+		}
+		if n := len(words(query)); n > mostWords {
+			t.Errorf("%q is searched for %d words", query, n)
+		}
+		if repeated := strings.Repeat(query+" ", 1000); !slices.Equal(words(repeated), words(query)) {
+			t.Errorf("%q, written a thousand times, is searched for %q", query, words(repeated))
+		}
+	})
+}
+
+// elements are those of a page, with the names of their attributes.
+func elements(page string) (all []string) {
+	for z := html.NewTokenizer(strings.NewReader(page)); ; {
+		switch kind := z.Next(); kind {
+		case html.ErrorToken:
+			return all
+		case html.StartTagToken, html.EndTagToken, html.SelfClosingTagToken, html.CommentToken:
+			token := z.Token()
+			name := token.Data
+			for _, a := range token.Attr {
+				name += " " + a.Key
+			}
+			all = append(all, name)
+		}
+	}
+}

@@ -41,8 +41,8 @@ func (c *keyCreateCmd) Run() error {
 			return fmt.Errorf("there is no scope %s; want some of %s", s, strings.Join(auth.Scopes(), ", "))
 		}
 	}
-	if c.RequestsPerMinute < 1 {
-		return errors.New("want at least 1 request per minute")
+	if c.RequestsPerMinute < 1 || c.RequestsPerMinute > limit.KeyRequestsMost {
+		return fmt.Errorf("want at least 1 request per minute and at most %d", limit.KeyRequestsMost)
 	}
 	if c.Kind == "service" && c.Owner == "" {
 		return errors.New("a service key needs an --owner")

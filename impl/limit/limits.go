@@ -6,8 +6,9 @@ import "time"
 
 // Requests.
 const (
-	KeyRequestsPerMinute       = 60  // of one key, unless the key has its own
-	WorkspaceRequestsPerMinute = 600 // of all service keys of a workspace together
+	KeyRequestsPerMinute       = 60            // of one key, unless the key has its own
+	WorkspaceRequestsPerMinute = 600           // of all service keys of a workspace together
+	KeyRequestsMost            = 1_000_000_000 // that a key's own limit may be
 )
 
 // Leads. Lengths count Unicode code points.
@@ -71,7 +72,8 @@ const (
 const (
 	MotionDays     = 36500 // of a wait, before a re-entry, and that a signal looks back
 	MotionDailyCap = 1_000_000_000
-	SignalEvents   = 10_000 // that make a signal hold
+	SignalEvents   = 10_000    // that make a signal hold
+	SignalScore    = 1_000_000 // that a signal adds or takes away
 )
 
 // Whole numbers that identify records.

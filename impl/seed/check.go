@@ -155,8 +155,8 @@ func (c *checker) keys(all []keyEntry) {
 			c.at(c.place("api_keys", i, "owner"), "a service key needs an owner")
 		}
 		c.scopes(c.place("api_keys", i, "scopes"), k.Scopes)
-		if k.RequestsPerMinute != nil && *k.RequestsPerMinute < 1 {
-			c.at(c.place("api_keys", i, "requests_per_minute"), "want at least 1")
+		if k.RequestsPerMinute != nil && (*k.RequestsPerMinute < 1 || *k.RequestsPerMinute > limit.KeyRequestsMost) {
+			c.at(c.place("api_keys", i, "requests_per_minute"), "want at least 1 and at most %d", limit.KeyRequestsMost)
 		}
 		if k.Token == "" {
 			continue
@@ -262,6 +262,9 @@ func (c *checker) signals(all []signalEntry) {
 			if n != nil && (*n < 1 || *n > most) {
 				c.at(c.place("signals", i, field), "want at least 1 and at most %d", most)
 			}
+		}
+		if s.Score < -limit.SignalScore || s.Score > limit.SignalScore {
+			c.at(c.place("signals", i, "score"), "want at least %d and at most %d", -limit.SignalScore, limit.SignalScore)
 		}
 		c.conditions(c.place("signals", i, ""), s.Where)
 	}

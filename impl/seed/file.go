@@ -191,10 +191,22 @@ type meetingFormEntry struct {
 	Minutes   int    `yaml:"minutes"`
 }
 
-// read parses a file strictly: an unknown or repeated key is an error.
-func read(filename string, source []byte) (file, *ast.File, error) {
-	var f file
-	tree, err := parser.ParseBytes(source, 0)
+// read parses a file strictly: an unknown or repeated key is an error, and so is
+// text that is not UTF-8 or holds U+0000, which the database cannot.
+func read(filename string, source []byte) (f file, tree *ast.File, err error) {
+	defer func() {
+		if recover() != nil { // the library gives some files up this way
+			f, tree, err = file{}, nil, fmt.Errorf("%s:1: this is no YAML that can be read", filename)
+		}
+	}()
+	if valid := bytes.ToValidUTF8(source, nil); len(valid) < len(source) {
+		same := 0
+		for same < len(valid) && valid[same] == source[same] {
+			same++
+		}
+		return f, nil, fmt.Errorf("%s:%d: want text in UTF-8", filename, 1+bytes.Count(source[:same], []byte("\n")))
+	}
+	tree, err = parser.ParseBytes(source, 0)
 	if err == nil {
 		err = yaml.NewDecoder(bytes.NewReader(source), yaml.Strict()).Decode(&f)
 	}
@@ -212,7 +224,25 @@ func read(filename string, source []byte) (file, *ast.File, error) {
 	if err != nil {
 		return f, nil, fmt.Errorf("%s:1: %w", filename, err)
 	}
+	var texts withNUL
+	for _, document := range tree.Docs {
+		ast.Walk(&texts, document)
+	}
+	if texts.line > 0 {
+		return f, nil, fmt.Errorf("%s:%d: want text without U+0000", filename, texts.line)
+	}
 	return f, tree, nil
+}
+
+// withNUL visits a file for the first text that holds U+0000.
+type withNUL struct{ line int }
+
+// Visit looks at one node.
+func (v *withNUL) Visit(node ast.Node) ast.Visitor {
+	if text, ok := node.(*ast.StringNode); ok && v.line == 0 && strings.ContainsRune(text.Value, 0) {
+		v.line = text.GetToken().Position.Line
+	}
+	return v
 }
 
 // A problems list gathers everything that is wrong with a file, by the YAML

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -216,13 +217,18 @@ func pauseAfter(attempt int, resp *http.Response, now time.Time) time.Duration {
 	return wait/2 + random(wait/2)
 }
 
+// longestAsked is the longest wait that an answer can ask for: more would overflow
+// what is added to it, and comes to the same, 68 years.
+const longestAsked = math.MaxInt32 * time.Second
+
 // retryAfter reads whole seconds, as Inlet sends them, or a date, as proxies may.
 func retryAfter(value string, now time.Time) (time.Duration, bool) {
-	if seconds, err := strconv.ParseInt(strings.TrimSpace(value), 10, 32); err == nil {
+	seconds, err := strconv.ParseInt(strings.TrimSpace(value), 10, 32) // out of range it gives the end of the range
+	if err == nil || errors.Is(err, strconv.ErrRange) {
 		return time.Duration(max(seconds, 0)) * time.Second, true
 	}
 	if at, err := http.ParseTime(value); err == nil {
-		return max(at.Sub(now), 0), true
+		return min(max(at.Sub(now), 0), longestAsked), true
 	}
 	return 0, false
 }

@@ -2,9 +2,11 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -362,7 +364,7 @@ func TestRetryAfterIsSecondsOrADate(t *testing.T) {
 		"Mon, 02 Mar 2026 09:14:30 GMT": 0,
 		"soon":                          -1,
 		"":                              -1,
-		"99999999999999999999":          -1,
+		"99999999999999999999":          longestAsked,
 	} {
 		got, ok := retryAfter(value, now)
 		if !ok {
@@ -392,3 +394,80 @@ func TestItWaitsForRealToo(t *testing.T) {
 		t.Errorf("it authenticated with %q", got)
 	}
 }
+
+// FuzzAnswer answers a request with any Retry-After and any body: the wait is never
+// shorter than that asks for nor, where nothing asks, longer than the longest; a
+// wait that is too long for the client ends in the answer itself, whole; and codes
+// are read as encoding/json reads them.
+func FuzzAnswer(f *testing.F) {
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	f.Fuzz(func(t *testing.T, status int, after, body string) {
+		resp := func() *http.Response {
+			return &http.Response{StatusCode: status, Header: http.Header{"Retry-After": {after}}, Body: io.NopCloser(strings.NewReader(body))}
+		}
+		asked, ok := retryAfter(after, now)
+		if asked < 0 || !ok && asked != 0 {
+			t.Errorf("%q asks for a wait of %v", after, asked)
+		}
+		if at, err := http.ParseTime(after); err == nil && at.After(now) && (!ok || asked != min(at.Sub(now), longestAsked)) {
+			t.Errorf("%q asks for a wait of %v, %t", after, asked, ok)
+		}
+		if seconds, isNumber := new(big.Int).SetString(after, 10); isNumber && seconds.Sign() > 0 && !strings.Contains(after, "_") &&
+			(!ok || seconds.IsInt64() && asked != min(time.Duration(min(seconds.Int64(), 1<<31))*time.Second, longestAsked)) {
+			t.Errorf("%q asks for a wait of %v, %t", after, asked, ok)
+		}
+		for attempt := 1; attempt < 100; attempt += 7 {
+			pause := pauseAfter(attempt, resp(), now)
+			if ok && (pause < asked || pause-asked > time.Second) || !ok && (pause <= 0 || pause > longestWait) {
+				t.Errorf("after attempt %d and %q it waits %v", attempt, after, pause)
+			}
+		}
+
+		answered := resp()
+		code := codeOf(answered)
+		var shape struct {
+			Error any `json:"error"`
+		}
+		want := ""
+		if json.Unmarshal([]byte(body), &shape) == nil {
+			switch e := shape.Error.(type) {
+			case string:
+				want = e
+			case map[string]any:
+				for name, value := range e {
+					if text, isText := value.(string); isText && strings.EqualFold(name, "code") {
+						want = text
+					}
+				}
+			}
+		}
+		if code != want && strings.Count(strings.ToLower(body), "code") < 2 {
+			t.Errorf("%q has the code %q, want %q", body, code, want)
+		}
+		if left, err := io.ReadAll(answered.Body); err != nil || string(left) != body {
+			t.Errorf("of %q is left %q, %v", body, left, err)
+		}
+
+		sent := 0
+		r, waits := impatient(Retry{Doer: doer(func(*http.Request) (*http.Response, error) { sent++; return resp(), nil })})
+		req := httptest.NewRequest(http.MethodGet, "https://inlet.example.com/api/v1/events", nil)
+		last, err := r.Do(req)
+		if err != nil || sent < 1 || sent > DefaultAttempts || len(*waits) != sent-1 {
+			t.Fatalf("%d and %q: sent %d times, waited %v, %v", status, after, sent, *waits, err)
+		}
+		total := time.Duration(0)
+		for _, wait := range *waits {
+			total += wait
+		}
+		if wait, ok := retryAfter(after, r.now().Add(-total)); total < 0 || total > DefaultTotal || ok && wait > DefaultTotal && sent > 1 {
+			t.Errorf("%d and %q: it waits %v", status, after, *waits)
+		}
+		if left, err := io.ReadAll(last.Body); err != nil || string(left) != body {
+			t.Errorf("%d: of %q is returned %q, %v", status, body, left, err)
+		}
+	})
+}
+
+type doer func(*http.Request) (*http.Response, error)
+
+func (d doer) Do(r *http.Request) (*http.Response, error) { return d(r) }

@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"path"
+	"regexp"
 	"strings"
 	"time"
 )
@@ -60,13 +62,17 @@ type publicConfig struct {
 	DocsURL   string `name:"docs-url" env:"INLET_DOCS_URL" placeholder:"URL" help:"Base address of the documentation ($$${env}; default <public-url>/docs)."`
 }
 
+// webAddress is scheme, host, port and path, of characters that mean nothing in
+// patterns of routes, policies of pages and pages themselves.
+var webAddress = regexp.MustCompile(`^(?i:https?)://(?:[\w-]+(?:\.[\w-]+)*\.?|\[[0-9A-Fa-f:.]+\])(?::[0-9]+)?(/[\w.~-]+)*$`)
+
 // addresses are those of the API and of the documentation, for a server that is
 // reached at own where nothing else is said.
 func (c *publicConfig) addresses(own string) (public, docs string, err error) {
 	public = strings.TrimSuffix(cmp.Or(c.PublicURL, own), "/")
 	docs = strings.TrimSuffix(cmp.Or(c.DocsURL, public+"/docs"), "/")
 	for _, address := range []string{public, docs} {
-		if u, err := url.Parse(address); err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.RawQuery != "" {
+		if u, err := url.Parse(address); err != nil || !webAddress.MatchString(address) || u.Path != "" && path.Clean(u.Path) != u.Path {
 			return "", "", fmt.Errorf("%q is no address; want one such as https://inlet.example.com", address)
 		}
 	}

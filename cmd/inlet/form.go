@@ -12,6 +12,7 @@ import (
 
 	"github.com/inletdev/inlet/db"
 	"github.com/inletdev/inlet/impl/form"
+	"github.com/inletdev/inlet/impl/limit"
 )
 
 type formCmd struct {
@@ -99,9 +100,11 @@ func (h meetingHours) apply(f *db.MeetingForm) error {
 		for _, day := range h.Weekdays {
 			i := slices.Index(weekdays, strings.ToLower(day))
 			if i < 0 {
-				return fmt.Errorf("%s is no weekday; want some of %s", day, strings.Join(weekdays, ", "))
+				return fmt.Errorf("%q is no weekday; want some of %s", day, strings.Join(weekdays, ", "))
 			}
-			f.Weekdays = append(f.Weekdays, int64(i+1))
+			if day := int64(i + 1); !slices.Contains(f.Weekdays, day) {
+				f.Weekdays = append(f.Weekdays, day)
+			}
 		}
 	}
 	for _, clock := range []struct {
@@ -113,12 +116,19 @@ func (h meetingHours) apply(f *db.MeetingForm) error {
 		case clock.text == "24:00":
 			*clock.minute = 24 * 60
 		case err != nil:
-			return fmt.Errorf("%s is no time of day; want one such as 09:30", clock.text)
+			return fmt.Errorf("%q is no time of day; want one such as 09:30", clock.text)
 		default:
 			*clock.minute = at.Hour()*60 + at.Minute()
 		}
 	}
-	if f.Minutes < 1 || f.OpensMinute+f.Minutes > f.ClosesMinute || f.DaysAhead < 1 {
+	switch {
+	case f.Minutes < 1 || f.Minutes > limit.MeetingMinutes:
+		return fmt.Errorf("want a meeting of 1 to %d minutes", limit.MeetingMinutes)
+	case f.NoticeMinutes > limit.MeetingNotice:
+		return fmt.Errorf("want a notice of at most %d minutes", limit.MeetingNotice)
+	case f.DaysAhead < 1 || f.DaysAhead > limit.MeetingDaysAhead:
+		return fmt.Errorf("want slots 1 to %d days ahead", limit.MeetingDaysAhead)
+	case f.OpensMinute+f.Minutes > f.ClosesMinute:
 		return errors.New("no slot fits between opening and closing")
 	}
 	return nil

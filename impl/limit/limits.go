@@ -45,6 +45,9 @@ const (
 	PageURLLength      = 2048
 	MeetingSlotDays    = 31 // that one list of slots may span
 	MeetingDefaultDays = 14
+	MeetingMinutes     = 24 * 60       // of one meeting
+	MeetingNotice      = 365 * 24 * 60 // minutes from now to the first slot
+	MeetingDaysAhead   = 3650          // from now to the last slot
 )
 
 // Events. Lengths count Unicode code points, sizes bytes.

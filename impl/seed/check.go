@@ -413,8 +413,8 @@ func (c *checker) sites(w workspaceEntry) {
 		if f.PublicKey != "" && !meetKeys.MatchString(f.PublicKey) {
 			c.at(c.place("meeting_forms", i, "public_key"), "want meet_ and letters, digits, dashes or underscores")
 		}
-		if f.Minutes < 1 || f.Minutes > 24*60 {
-			c.at(c.place("meeting_forms", i, "minutes"), "want 1 to 1440")
+		if f.Minutes < 1 || f.Minutes > limit.MeetingMinutes {
+			c.at(c.place("meeting_forms", i, "minutes"), "want 1 to %d", limit.MeetingMinutes)
 		}
 	}
 }

@@ -60,6 +60,10 @@ contract: tools build ## Fuzz the running server: the same requests every time, 
 contract-long: tools build ## Fuzz it for hours, with other requests each time; SEED and EXAMPLES choose
 	@scripts/contract.sh long
 
+.PHONY: fuzz
+fuzz: ## Fuzz every parser, FUZZTIME (10m) each; what is found is kept as a test
+	@scripts/fuzz.sh
+
 .PHONY: generate
 generate: ## Write gen/ from the document and the golden files from the code
 	scripts/generate.sh

@@ -11,12 +11,15 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+	"golang.org/x/net/html"
 
 	"github.com/inletdev/inlet/impl/embed/embedtest"
 	"github.com/inletdev/inlet/impl/fault"
@@ -302,3 +305,40 @@ func demo(origins ...string) form.Form {
 }
 
 func field(name string) string { return fmt.Sprintf(`[name="fields.%s"]`, name) }
+
+// FuzzPage shows a form of any name, any fields and any origins: the page is made of
+// the same elements whatever these say, and its policy of the origins that are ones
+// and of nothing else.
+func FuzzPage(f *testing.F) {
+	show := func(name, field, origin string) (policies, elements []string) {
+		w := httptest.NewRecorder()
+		of := form.Form{PublicKey: "form_demo", Name: name, Fields: []form.Field{{Name: "email", Label: field, Type: "email", Required: true, MaxLength: 320}}}
+		page{"form.html", of.PublicKey, []string{"https://a.example", origin}, of}.show(w)
+		for z := html.NewTokenizer(w.Body); ; {
+			switch kind := z.Next(); kind {
+			case html.ErrorToken:
+				return strings.Split(w.Header().Get("Content-Security-Policy"), "; "), elements
+			case html.StartTagToken, html.EndTagToken, html.SelfClosingTagToken, html.CommentToken:
+				token := z.Token()
+				element := token.Data
+				for _, a := range token.Attr {
+					element += " " + a.Key
+				}
+				elements = append(elements, element)
+			}
+		}
+	}
+	policies, elements := show("Request a demo", "E-mail", "https://b.example")
+	f.Fuzz(func(t *testing.T, name, field, origin string) {
+		gotPolicies, gotElements := show(name, field, origin)
+		if !slices.Equal(gotElements, elements) && name != "" && field != "" {
+			t.Errorf("%q and %q make a page of %q", name, field, gotElements)
+		}
+		last := len(policies) - 1
+		if len(gotPolicies) != len(policies) || !slices.Equal(gotPolicies[:last], policies[:last]) || !frames.MatchString(gotPolicies[last]) {
+			t.Errorf("%q makes the policy %q", origin, gotPolicies)
+		}
+	})
+}
+
+var frames = regexp.MustCompile(`^frame-ancestors 'self' https://a\.example( https?://[\w.-]+(:[0-9]+)?)?\z`)

@@ -14,7 +14,7 @@ import (
 func FuzzAddresses(f *testing.F) {
 	f.Fuzz(func(t *testing.T, public, docs, listen string) {
 		c := publicConfig{PublicURL: public, DocsURL: docs}
-		api, site, err := c.addresses(listen)
+		api, site, err := c.addresses("http://" + listen)
 		if err != nil {
 			return
 		}
@@ -37,7 +37,7 @@ func FuzzAddresses(f *testing.F) {
 			}
 		}
 		again := publicConfig{PublicURL: api, DocsURL: site}
-		if api2, site2, err := again.addresses(listen); err != nil || api2 != api || site2 != site {
+		if api2, site2, err := again.addresses("http://" + listen); err != nil || api2 != api || site2 != site {
 			t.Errorf("%q and %q give %q and %q, %v", api, site, api2, site2, err)
 		}
 	})

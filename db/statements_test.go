@@ -52,6 +52,7 @@ var ofNoWorkspace = map[string]string{
 	"grants":                "about the schema",
 	"beyondGrants":          "about the server",
 	"lockPartitions":        "partitions hold all workspaces",
+	"backlog":               "what waits, of all workspaces",
 }
 
 // bySomethingElse are those that find the workspace by a key of another kind.

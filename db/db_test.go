@@ -250,3 +250,23 @@ func TestASlowAnswerDoesNotPutTheClockWrong(t *testing.T) {
 		t.Errorf("the database's time is taken to be off by %v", off)
 	}
 }
+
+func TestAReplicaIsADatabaseThatIsAway(t *testing.T) {
+	address := dbtest.URL(t)
+	for name, url := range map[string]string{
+		"it has become one": address + "&default_transaction_read_only=on",
+		"all hosts are":     address + "&default_transaction_read_only=on&target_session_attrs=read-write&host=/nowhere",
+	} {
+		d, err := db.Open(t.Context(), db.Config{URL: url})
+		if err == nil {
+			err = d.Across(t.Context(), func(tx *db.Tx) error {
+				_, err := tx.CreateWorkspace(t.Context(), "replica", "Replica", nil)
+				return err
+			})
+			d.Close()
+		}
+		if !errors.Is(err, db.ErrAway) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

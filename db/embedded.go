@@ -298,6 +298,10 @@ func (c *cluster) createDatabase(ctx context.Context) error {
 		return err
 	}
 	defer x.Close()
+	var there bool
+	if err := x.GetContext(ctx, &there, `select exists (select from pg_database where datname = 'inlet')`); err != nil || there {
+		return err // one that follows another server could not make it
+	}
 	_, err = x.ExecContext(ctx, `create database inlet`)
 	const duplicateDatabase = "42P04"
 	if hasCode(err, duplicateDatabase) {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 
 	"github.com/lib/pq"
 )
@@ -48,6 +49,7 @@ func classify(ctx context.Context, err error) error {
 			return &ExistsError{Constraint: server.Constraint}
 		case server.Code.Class() == "08", // connection exception
 			server.Code == "57P01", server.Code == "57P02", server.Code == "57P03", // shutting down, crashed, starting
+			server.Code == "25006",                         // a replica, or about to be one
 			server.Code == "53300",                         // too many connections
 			server.Code == "53100", server.Code == "58030", // disk full, I/O error
 			server.Code == "57014": // our own time-out of statements
@@ -60,6 +62,10 @@ func classify(ctx context.Context, err error) error {
 	var network net.Error
 	if errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) || errors.Is(err, io.EOF) ||
 		errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &network) {
+		return fmt.Errorf("%w: %w", ErrAway, err)
+	}
+	// Of several hosts none takes writes: one takes over from the other just now.
+	if strings.HasPrefix(err.Error(), "pq: could not connect to any of the hosts") {
 		return fmt.Errorf("%w: %w", ErrAway, err)
 	}
 	return err

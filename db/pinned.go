@@ -42,6 +42,11 @@ func (p *Pinned) get(ctx context.Context, dest any, query string, args ...any) e
 	if err == nil {
 		err = prepared.GetContext(ctx, dest, args...)
 	}
+	if err == nil {
+		// Its time was up, and the database was asked to cancel it: then it may not
+		// have waited for its replicas before it said that all is well.
+		err = ctx.Err()
+	}
 	if err != nil && (ctx.Err() != nil || !hasCode(err, lockTimeout)) {
 		p.Close()
 	}

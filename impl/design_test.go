@@ -47,6 +47,7 @@ var outside = map[string][]string{
 	"scripts/bench":                {"db"},
 	"scripts/clients/oapi-codegen": {"gen/client"},
 	"db/dbtest":                    {"db"},
+	"impl/backup":                  {},
 	"impl/contract":                {},
 	"impl/embed/embedtest":         {},
 	"impl/servertest":              {"db", "db/dbtest"},

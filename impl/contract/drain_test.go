@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"os"
+	"os/exec"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -294,4 +295,27 @@ func TestNoRequestFailsWhileTwoServersBehindABalancerAreReplacedInTurn(t *testin
 		t.Errorf("%d events were sent, %d are recorded", sent.Load(), recorded)
 	}
 	t.Logf("%d requests, none failed", sent.Load())
+}
+
+func TestASeedThatIsInterruptedLeavesNothing(t *testing.T) {
+	_, address := dbtest.Private(t)
+	release := dbtest.Hold(t, address, `lock table forms in share mode`)
+	defer release()
+	file := strings.ReplaceAll(onPages, "SLUG", "half")
+	seed := exec.CommandContext(t.Context(), servertest.Binary, "seed", "-")
+	seed.Env = append(os.Environ(), "DATABASE_URL="+address)
+	seed.Stdin = strings.NewReader(file)
+	if err := seed.Start(); err != nil {
+		t.Fatal(err)
+	}
+	stuck(t, address, "insert into forms")
+	seed.Process.Signal(os.Interrupt)
+	if err := seed.Wait(); err == nil {
+		t.Error("it ends with success")
+	}
+	release()
+	if n := dbtest.Query[int](t, address, `select (select count(*) from workspaces) + (select count(*) from companies)`); n != 0 {
+		t.Errorf("%d rows are left", n)
+	}
+	seedOn(t, address, "half", file)
 }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -24,6 +25,13 @@ type Postgres struct {
 // with the test.
 func StartPostgres(t testing.TB, flags ...string) *Postgres {
 	t.Helper()
+	return StartPostgresOn(t, nil, flags...)
+}
+
+// StartPostgresOn is StartPostgres with a folder that fill makes before, such as
+// from a backup; it is given the path.
+func StartPostgresOn(t testing.TB, fill func(data string), flags ...string) *Postgres {
+	t.Helper()
 	// Below /tmp whatever $TMPDIR says: the user it runs as must reach it.
 	dir, err := os.MkdirTemp("/tmp", "inlet-test-postgres")
 	if err != nil {
@@ -39,8 +47,43 @@ func StartPostgres(t testing.TB, flags ...string) *Postgres {
 		}
 		os.RemoveAll(dir)
 	})
+	if fill != nil {
+		if err := os.Mkdir(p.dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		fill(p.Data())
+	}
 	p.Start(t)
 	return p
+}
+
+// Program is the path of one of PostgreSQL's own programs, of the server's version.
+func (p *Postgres) Program(t testing.TB, name string) string {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join(p.Data(), "postmaster.opts"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, _, _ := strings.Cut(string(raw), " ")
+	return filepath.Join(filepath.Dir(server), name)
+}
+
+// Own gives a folder and what is in it to the user that PostgreSQL runs as.
+func (p *Postgres) Own(t testing.TB, dir string) {
+	t.Helper()
+	info, err := os.Stat(p.Data())
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner := info.Sys().(*syscall.Stat_t)
+	if err := filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		return os.Lchown(path, int(owner.Uid), int(owner.Gid))
+	}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // URL is the connection string of the database; it stays the same.

@@ -146,8 +146,8 @@ func TestServersOfThePreviousVersionAndOfThisOneServeSideBySideAndNoRequestFails
 	}
 	l.times(t, 2)
 
+	l.use("the previous version while the schema becomes this one's", old...)
 	command(t, current, address, "migrate")
-	l.use("the previous version on this schema", old...)
 	hasten(t, address)
 	l.times(t, 3)
 

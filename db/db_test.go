@@ -255,14 +255,11 @@ func TestAReplicaIsADatabaseThatIsAway(t *testing.T) {
 	address := dbtest.URL(t)
 	for name, url := range map[string]string{
 		"it has become one": address + "&default_transaction_read_only=on",
-		"all hosts are":     address + "&default_transaction_read_only=on&target_session_attrs=read-write&host=/nowhere",
+		"and was not to be": address + "&default_transaction_read_only=on&target_session_attrs=read-write",
 	} {
 		d, err := db.Open(t.Context(), db.Config{URL: url})
 		if err == nil {
-			err = d.Across(t.Context(), func(tx *db.Tx) error {
-				_, err := tx.CreateWorkspace(t.Context(), "replica", "Replica", nil)
-				return err
-			})
+			err = d.DropExpiredTokens(t.Context())
 			d.Close()
 		}
 		if !errors.Is(err, db.ErrAway) {

@@ -64,8 +64,9 @@ func classify(ctx context.Context, err error) error {
 		errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &network) {
 		return fmt.Errorf("%w: %w", ErrAway, err)
 	}
-	// Of several hosts none takes writes: one takes over from the other just now.
-	if strings.HasPrefix(err.Error(), "pq: could not connect to any of the hosts") {
+	// No host takes writes, as target_session_attrs wants: one takes over from
+	// another just now. The driver has no other way to tell.
+	if text := err.Error(); strings.Contains(text, "session is read-only") || strings.Contains(text, "server is in hot standby mode") {
 		return fmt.Errorf("%w: %w", ErrAway, err)
 	}
 	return err

@@ -189,7 +189,7 @@ func contracts(before, after map[string]string) (wrong []string) {
 			rest = strings.TrimPrefix(rest, "index ")
 			table, rule, _ := strings.Cut(rest, " ")
 			isKey := kind == "unique" || strings.HasPrefix(rule, "UNIQUE") || strings.HasPrefix(rule, "PRIMARY KEY")
-			if _, old := before["table "+table]; old && !(isKey && implied(table, is)) {
+			if _, old := before["table "+table]; old && (!isKey || !implied(table, is)) {
 				wrong = append(wrong, name+" is demanded")
 			}
 		}

@@ -68,7 +68,7 @@ type section struct {
 // guides in the order in which people read them.
 var guides = []string{
 	"authentication", "leads", "motions", "events", "visitors", "paging", "idempotency", "errors-and-retries", "limits", "test-data",
-	"self-hosting", "scaling-out", "monitoring", "runbook",
+	"self-hosting", "upgrading", "backups", "scaling-out", "monitoring", "runbook",
 }
 
 // sections are all pages of the site.

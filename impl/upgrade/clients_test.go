@@ -31,7 +31,6 @@ type clients struct {
 	servers []*servertest.Server
 
 	mu       sync.Mutex
-	turn     int
 	done     map[string]int            // successes in this phase, by operation and server
 	shapes   map[string]map[string]any // fields of answers, by operation, as the previous version gave them
 	failed   []string

@@ -91,7 +91,7 @@ var sections = func() []section {
 		all = append(all, section{Title: tag, Pages: byTag[tag]})
 	}
 	return append(all, section{Title: "Reference", Pages: []*page{
-		made("errors", errorCatalogue()), read("architecture"), read("benchmarks"), read("changelog"),
+		made("errors", errorCatalogue()), read("architecture"), read("benchmarks"), read("fuzzing"), read("changelog"),
 	}})
 }()
 

@@ -125,7 +125,7 @@ func FuzzCheck(f *testing.F) {
 			const largest = 256 << 10
 			begun := time.Now()
 			_ = Check(bytes.Repeat(body, largest/len(body)))
-			if took := time.Since(begun); took > 10*time.Second {
+			if took := time.Since(begun); took > 30*time.Second {
 				t.Errorf("%q, as often as it fits a body, takes %v", body, took)
 			}
 		}

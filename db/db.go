@@ -14,6 +14,8 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"net/url"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -77,7 +79,7 @@ var errURL = errors.New("the database URL is not one that PostgreSQL's clients k
 // cannot be reached.
 func Open(ctx context.Context, c Config) (*DB, error) {
 	config, err := pq.NewConfig(c.URL)
-	if err != nil {
+	if err != nil || isTorn(c.URL) {
 		return nil, errURL
 	}
 	asked := config.Clone()
@@ -108,6 +110,13 @@ func Open(ctx context.Context, c Config) (*DB, error) {
 		return nil, err
 	}
 	return d, nil
+}
+
+// isTorn tells the URLs whose password holds an @ or a / as it is: the rest of it
+// would be taken for a host, and told when that is not found.
+func isTorn(address string) bool {
+	u, err := url.Parse(address)
+	return err == nil && u.Scheme != "" && strings.Contains(address, "@") && (u.User == nil || strings.Count(address, "@") > 1)
 }
 
 // set adds settings to those that the URL has.

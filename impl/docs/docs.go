@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/inletdev/inlet/openapi"
@@ -74,6 +75,9 @@ func Mount(mux *http.ServeMux, docsURL, publicURL string) error {
 func (s *Site) serve(f file, policy string) http.HandlerFunc {
 	sum := sha256.Sum256(f.content)
 	tag := `"` + hex.EncodeToString(sum[:16]) + `"`
+	// Once for all who do not take it compressed: it would be a lot of work for
+	// whoever asks often.
+	plain := sync.OnceValue(func() []byte { return decompress(f.content) })
 	return func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("Content-Type", f.kind)
@@ -90,7 +94,7 @@ func (s *Site) serve(f file, policy string) http.HandlerFunc {
 			if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
 				h.Set("Content-Encoding", "gzip")
 			} else {
-				content = decompress(content)
+				content = plain()
 			}
 		}
 		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(content))

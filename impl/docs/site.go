@@ -152,7 +152,7 @@ type Site struct {
 type file struct {
 	kind    string
 	content []byte
-	gzipped bool // too large to be kept in memory as it is
+	gzipped bool // too large to be kept in memory as it is before somebody asks for it so
 }
 
 // build makes every file of the site. Links to pages are made by the function;

@@ -28,7 +28,7 @@ document.addEventListener('click', (event) => {
 });
 
 function show() {
-  const words = field.value.toLowerCase().split(/\s+/).filter(Boolean);
+  const words = field.value.toLowerCase().split(/\s+/).filter(Boolean).slice(0, 10);
   results.replaceChildren();
   if (index && words.length) {
     for (const entry of find(words)) {

@@ -54,6 +54,7 @@ var (
 	noPage    = []string{"default-src 'none'; frame-ancestors 'none'"}
 	ownOrigin = []string{"same-origin"}
 	jsonType  = []string{"application/json"}
+	closing   = []string{"close"}
 )
 
 // aYear is how long browsers are to remember that a host is served by HTTPS. Of
@@ -98,6 +99,12 @@ func (e *Edge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h["Cross-Origin-Resource-Policy"] = ownOrigin
 	if e.onlyHTTPS != nil {
 		h["Strict-Transport-Security"] = e.onlyHTTPS
+	}
+	if len(r.TransferEncoding) > 0 {
+		// A body in chunks may have had a length too, by which a proxy that believes
+		// the length sees another end. What comes behind it on the connection is
+		// nobody's request.
+		h["Connection"] = closing
 	}
 	e.metrics.inFlight.Inc()
 	defer e.metrics.inFlight.Dec()

@@ -86,16 +86,33 @@ func (g *guard) takeKey(key string) error {
 }
 
 // originOf gives the origin of the page that sent a request; empty where it is
-// one of Inlet's own pages, or no page at all.
+// one of Inlet's own pages, or no page at all. The name that a request is sent to
+// makes no page Inlet's own: anybody can have a name lead here. An address without
+// a name cannot be made to lead elsewhere, and serves where no public one is set.
 func originOf(r *http.Request, publicURL string) string {
 	origin := r.Header.Get("Origin")
-	if u, err := url.Parse(origin); err == nil && u.Host != "" && u.Host == r.Host {
+	u, err := url.Parse(origin)
+	if err != nil || u.Host == "" {
+		return origin
+	}
+	_, notAnAddress := netip.ParseAddr(u.Hostname())
+	if u.Host == r.Host && (notAnAddress == nil || u.Hostname() == "localhost") {
 		return ""
 	}
-	if own, err := url.Parse(publicURL); err == nil && own.Host != "" && strings.EqualFold(origin, own.Scheme+"://"+own.Host) {
+	if own, err := url.Parse(publicURL); err == nil && own.Host != "" && strings.EqualFold(origin, asOrigin(own)) {
 		return ""
 	}
 	return origin
+}
+
+// asOrigin writes the origin of an address as browsers do: without the port that
+// the scheme has anyway.
+func asOrigin(u *url.URL) string {
+	host := u.Host
+	if u.Port() == map[string]string{"http": "80", "https": "443"}[u.Scheme] {
+		host = strings.TrimSuffix(host, ":"+u.Port())
+	}
+	return u.Scheme + "://" + host
 }
 
 // clientNetwork gives the address that a request came from, of IPv6 the first 64

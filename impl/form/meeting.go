@@ -193,6 +193,7 @@ func (m MeetingForm) Book(ctx context.Context, d *db.DB, startsAt time.Time, tim
 			return Slot{}, fault.InvalidRequest.At("time_zone", "want an IANA name such as Europe/Berlin")
 		}
 	}
+	defer even(ctx, time.Now())
 	var booked Slot
 	err = contact.Transact(ctx, d, m.Workspace, func(s *db.Scope) error {
 		if err := s.LockMeetingForm(ctx, m.ID); err != nil {

@@ -48,6 +48,10 @@ const (
 	MeetingMinutes     = 24 * 60       // of one meeting
 	MeetingNotice      = 365 * 24 * 60 // minutes from now to the first slot
 	MeetingDaysAhead   = 3650          // from now to the last slot
+
+	// FormAnswer is how long an answer takes at least: several times of what adding a
+	// person takes.
+	FormAnswer = 50 * time.Millisecond
 )
 
 // Events. Lengths count Unicode code points, sizes bytes.

@@ -203,7 +203,8 @@ func (c *cluster) start(ctx context.Context, log *slog.Logger, flags []string) e
 	if err := c.makeSockets(); err != nil {
 		return err
 	}
-	flags = append([]string{"-k", c.sockets}, flags...)
+	// Terse: what it logs of an error would else hold the row that it is about.
+	flags = append([]string{"-k", c.sockets, "-c log_error_verbosity=terse"}, flags...)
 	log.Info("starting the private PostgreSQL", "database", c.data, "programs", bin)
 	// A server that was killed leaves processes behind that hold on to its shared
 	// memory for a moment, and no other starts meanwhile.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/http"
 	"regexp"
 	"slices"
 	"strings"
@@ -145,7 +146,7 @@ func (k *sweeper) livesOn(t testing.TB, org, person string, into map[string]any)
 		}
 		got := k.ask(t, a)
 		keep(a, got)
-		if cursor, _ := got.field("nextCursor").(string); op.Method == "GET" && cursor != "" {
+		if cursor, _ := got.field("nextCursor").(string); op.Method == http.MethodGet && cursor != "" {
 			into[cursor] = cursor
 		}
 	}
@@ -169,7 +170,7 @@ func (k *sweeper) livesOn(t testing.TB, org, person string, into map[string]any)
 	keep(identify, k.ask(t, identify))
 	into[token] = token
 	for i := range api.Operations {
-		if api.Operations[i].Method == "GET" {
+		if api.Operations[i].Method == http.MethodGet {
 			list := k.plain(&api.Operations[i])
 			keep(list, k.ask(t, list))
 		}

@@ -2,8 +2,12 @@ package contract
 
 import (
 	"bytes"
+	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -71,4 +75,131 @@ func TestNoFailureToStartTellsTheDatabasesPassword(t *testing.T) {
 			t.Errorf("%v says %s", args, said)
 		}
 	}
+}
+
+// private are words that stand in everything personal or secret that the test
+// sends.
+const private = "leaky"
+
+// Everything that the server writes or answers, to whoever, after every operation
+// was asked for rightly and wrongly, and after the database failed on what was
+// sent: nothing personal is in it, and no secret.
+func TestNothingSecretOrPersonalIsEmitted(t *testing.T) {
+	p := servertest.StartPostgres(t)
+	address := strings.Replace(p.URL(), "inlet@", "inlet:leaky-database-password@", 1)
+	hooks := receive(t)
+	s := start(t, address, hooks.env...)
+	defer s.Stop()
+	k := sweepOf(t, s, address, "private", "leakyorg", "leakyperson")
+	w := k.workspace
+	hooked := servertest.Seed(t, address, "hooked", hooked(1, hooks.URL+"/hook"))
+	notifies := seeded{hooked}
+	notifies.starts(t, s, "hook0", "c0")
+	secret, err := servertest.Command(t, address, "", "workspace", "webhook-secret", "private")
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := map[string]any{}
+	k.livesOn(t, "leakyorg", "leakyperson", known)
+	secrets := []string{k.credential, strings.TrimSpace(secret), "secret-of-leakyorg", "leaky-database-password", w.APIKeys["all"].Token[10:30]}
+	for row := range strings.Lines(dbtest.Query[string](t, address, `
+		select string_agg(concat_ws(E'\n', encode(secret, 'hex'), translate(encode(secret, 'base64'), E'\n=', '')), E'\n') from server_secrets`)) {
+		secrets = append(secrets, strings.TrimSpace(row))
+	}
+	if len(secrets) < 9 {
+		t.Fatalf("only %d secrets are looked for", len(secrets))
+	}
+	holds := func(where, text string) {
+		t.Helper()
+		for _, secret := range secrets {
+			if strings.Contains(text, secret) {
+				t.Errorf("%s holds the secret %s: %.300s", where, secret, text)
+			}
+		}
+		if at := strings.Index(strings.ToLower(text), private); at >= 0 {
+			t.Errorf("%s holds something personal: %s", where, text[max(0, at-100):min(len(text), at+100)])
+		}
+	}
+	answered := func(p place, a answer) {
+		t.Helper()
+		text := string(a.body) + fmt.Sprint(a.header)
+		for _, secret := range secrets {
+			if strings.Contains(text, secret) {
+				t.Errorf("%s is answered with the secret %s: %s", p, secret, text)
+			}
+		}
+		// A sender is told its own ids and the names of its own fields, and no values.
+		own := p.in == "name" || p.op.Method == http.MethodGet || strings.HasSuffix(p.String(), ".id") || strings.HasSuffix(p.String(), " id") || p.name == "X-Request-Id"
+		if !own && a.status >= 400 && strings.Contains(strings.ToLower(text), private) {
+			t.Errorf("%s: the refusal repeats what was sent: %s", p, text)
+		}
+	}
+	values := []string{
+		"leaky.person@leaky-mail.com", "Leaky Person", "+1 415 555 0199 leaky", "https://www.linkedin.com/in/leaky", "leaky.com", "leaky", "leaky-1", "Leaky'; --",
+		"leaky\x00", "leaky@", strings.Repeat("leaky ", 90), strings.Repeat("leaky", 900), `{"leaky":1}`, w.token("leaky.signed@leaky-mail.com", nil),
+	}
+	sweep := func(values []string) {
+		t.Helper()
+		var parallel sync.WaitGroup
+		work := make(chan place)
+		for range 4 {
+			parallel.Go(func() {
+				for p := range work {
+					for _, value := range values {
+						// Visible ASCII that a caller gives as the id of its request is meant to be logged.
+						if a, ok := k.with(p, value); ok && p.name != "X-Request-Id" {
+							answered(p, k.ask(t, a))
+						}
+					}
+				}
+			})
+		}
+		for _, p := range places() {
+			work <- p
+		}
+		close(work)
+		parallel.Wait()
+	}
+	sweep(values)
+	for _, path := range []string{"/l/leaky", "/leaky", "/api/v1/leaky?leaky=leaky", "/docs/leaky", "/t/leaky.js", "/api/v1/forms/leaky/page", "/api/v1/forms/leaky/embed.js", "/l/" + k.credential} {
+		for _, method := range []string{"GET", "POST", "OPTIONS"} {
+			a := s.send(t, method, path, `{"leaky":"leaky"}`, "Authorization: Bearer "+k.credential, "Cookie: leaky=leaky", "User-Agent: leaky", "Referer: https://leaky.com/")
+			holds(method+" "+path, string(a.body)+fmt.Sprint(a.header))
+		}
+	}
+	s.raw(t, "GET /leaky HTTP/1.1\r\nHost: leaky\r\nleaky\x00: leaky\r\nAuthorization: Bearer "+k.credential+"\r\n\r\n")
+
+	// The database fails on the very rows, and jobs fail on theirs.
+	dbtest.Exec(t, address, `
+		alter table contacts add constraint broken_contacts check (contact_id is null) not valid;
+		alter table leads add constraint broken_leads check (lead_id is null) not valid;
+		alter table visitors add constraint broken_visitors check (visitor_id is null) not valid;
+		alter table event_facts add constraint broken_facts check (events is null) not valid;
+		alter table bookings rename column time_zone to leaky_zone`)
+	sweep([]string{"leaky.other@leaky-mail.com", "leaky-2"})
+	w.record(t, s, `{"id":"leaky-fact","name":"leakyorg_event","contact":{"email":"leakyperson@leakyorg.com"}}`)
+	time.Sleep(3 * time.Second) // jobs look once a second
+	if !strings.Contains(s.Log(), "broken_contacts") || !strings.Contains(s.Log(), "broken_facts") {
+		t.Errorf("the log does not tell what failed: %s", errorsOf(s.Log()))
+	}
+	eventually(t, "the webhook", 1, func() int { return len(hooks.deliveries("/hook")) })
+	for _, d := range hooks.deliveries("/hook") {
+		for name := range d.header {
+			if !slices.Contains([]string{"Content-Type", "Content-Length", "Accept-Encoding", "User-Agent", "Webhook-Id", "Webhook-Timestamp", "Webhook-Signature"}, name) {
+				t.Errorf("a webhook has the header %s", name)
+			}
+		}
+		holds("a webhook", fmt.Sprint(d.header)+string(d.body))
+	}
+	for _, path := range []string{"/metrics", "/readyz", "/livez"} {
+		holds(path, string(s.send(t, "GET", path, "").body))
+	}
+	s.Stop() //nolint:errcheck // jobs that fail may be told
+	// What is in the log of renamed columns is the schema's.
+	holds("the log", strings.ReplaceAll(s.Log(), "leaky_zone", ""))
+	own, err := os.ReadFile(filepath.Join(p.Data(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	holds("PostgreSQL's log", strings.ReplaceAll(string(own), "leaky_zone", ""))
 }

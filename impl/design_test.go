@@ -54,6 +54,30 @@ var outside = map[string][]string{
 	"impl/upgrade":                 {},
 }
 
+// backtracking are engines of regular expressions whose time can grow without
+// bounds with the text, as Go's own cannot.
+var backtracking = []string{"github.com/dlclark/regexp2", "github.com/dlclark/regexp2/v2", "go.elara.ws/pcre", "github.com/GRbit/go-pcre"}
+
+// The colors of the documentation's code are found with one; nothing that reads what
+// clients send may be.
+func TestNothingThatReadsRequestsUsesABacktrackingRegexp(t *testing.T) {
+	for _, part := range []string{"impl/api", "impl/embed", "impl/event", "impl/lead", "impl/motion", "impl/form", "impl/visitor", "impl/seed", "db"} {
+		out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", module+part).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		deps := strings.Fields(string(out))
+		if !slices.Contains(deps, module+"db") {
+			t.Fatalf("%s is built of %v", part, deps)
+		}
+		for _, path := range backtracking {
+			if slices.Contains(deps, path) {
+				t.Errorf("%s is built with %s", part, path)
+			}
+		}
+	}
+}
+
 // onlyIn says which packages alone may import a package.
 var onlyIn = map[string][]string{
 	module + "gen/api":            {"impl/api"},
@@ -61,6 +85,9 @@ var onlyIn = map[string][]string{
 	"github.com/jmoiron/sqlx":     {"db", "db/dbtest", "scripts/bench"},
 	"github.com/lib/pq":           {"db", "scripts/bench"},
 	"github.com/pressly/goose/v3": {"db"},
+
+	// It brings a backtracking regexp, for pages of our own alone.
+	"github.com/alecthomas/chroma/v2": {"impl/docs"},
 
 	"github.com/chromedp/chromedp": {"impl/embed/embedtest"},
 }

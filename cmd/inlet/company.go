@@ -61,7 +61,7 @@ func (c *companyShowCmd) Run() error {
 }
 
 func (r companyReport) print() error {
-	fmt.Printf("company %d, %s; domains %s; industry %s, country %s, stage %s\n", r.ID, r.Name, strings.Join(r.Domains, ", "),
+	fmt.Printf("company %d, %s; domains %s; industry %s, country %s, stage %s\n", r.ID, visible(r.Name), strings.Join(r.Domains, ", "),
 		orDash(r.Industry), orDash(r.Country), orDash(r.Stage))
 	fmt.Printf("\nscore %d\n", r.Score)
 	err := printTable([]string{"SIGNAL", "EVENT", "WANTS", "SCORE", "HOLDS", "UNTIL"}, len(r.Signals), func(i int) []any {

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"text/tabwriter"
+	"unicode"
 
 	"github.com/inletdev/inlet/db"
 	"github.com/inletdev/inlet/impl/contact"
@@ -184,11 +186,22 @@ func printTable(head []string, rows int, row func(int) []any) error {
 	fmt.Fprintln(out)
 	for i := range rows {
 		for k, cell := range row(i) {
-			fmt.Fprint(out, separator(k), cell)
+			fmt.Fprint(out, separator(k), visible(fmt.Sprint(cell)))
 		}
 		fmt.Fprintln(out)
 	}
 	return out.Flush()
+}
+
+// visible takes what a terminal would obey out of text that anybody may have sent:
+// control characters, and marks that turn the direction of what follows.
+func visible(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, text)
 }
 
 func separator(column int) string {

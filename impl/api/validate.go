@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"math/big"
 	"net/http"
 	"net/url"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/inletdev/inlet/gen/api"
 	"github.com/inletdev/inlet/impl/fault"
+	"github.com/inletdev/inlet/impl/limit"
 	"github.com/inletdev/inlet/impl/strictjson"
 	"github.com/inletdev/inlet/openapi"
 )
@@ -91,11 +93,15 @@ func (v validators) body(op *api.Operation, body []byte) ([]byte, error) {
 }
 
 // plainNumbers writes whole numbers such as 12.0 and 1.2e1 as 12: they are
-// valid integers, which encoding/json refuses to decode into one.
+// valid integers, which encoding/json refuses to decode into one. Those that are
+// larger than any id stay: thousands of 1e308 would become megabytes of digits.
 func plainNumbers(value any) (plain any, changed bool) {
 	switch v := value.(type) {
 	case json.Number:
 		if !strings.ContainsAny(v.String(), ".eE") {
+			return v, false
+		}
+		if near, err := v.Float64(); err != nil || math.Abs(near) > limit.MaxID || near != math.Trunc(near) || near == 0 && !isZero(v.String()) {
 			return v, false
 		}
 		if exact, ok := new(big.Rat).SetString(v.String()); ok && exact.IsInt() {
@@ -115,6 +121,12 @@ func plainNumbers(value any) (plain any, changed bool) {
 		return v, changed
 	}
 	return value, false
+}
+
+// isZero tells 0.0e5 from what is only too small to be told from it.
+func isZero(number string) bool {
+	digits, _, _ := strings.Cut(strings.ToLower(number), "e")
+	return !strings.ContainsAny(digits, "123456789")
 }
 
 // parameters checks headers and query. Path parameters name records: one that

@@ -17,7 +17,7 @@ func TestAPanicTellsTheClientNothing(t *testing.T) {
 	var log strings.Builder
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /broken", func(http.ResponseWriter, *http.Request) { panic("secret\n{\"msg\":\"forged\"}") })
-	edge := &Edge{mux: mux, guard: &guard{}, log: slog.New(slog.NewJSONHandler(&log, nil)), metrics: newMetrics(prometheus.NewRegistry())}
+	edge := &Edge{mux: mux, guard: &guard{}, log: slog.New(slog.NewJSONHandler(&log, nil)), metrics: newMetrics(prometheus.NewRegistry(), new(bodies))}
 	answer := httptest.NewRecorder()
 	r := httptest.NewRequest(http.MethodGet, "/broken?email=hank@globex.com", http.NoBody)
 	r.Header.Set("Authorization", "Bearer amp_credential")

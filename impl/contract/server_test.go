@@ -3,14 +3,18 @@
 package contract
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"os"
+	"os/exec"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/inletdev/inlet/db/dbtest"
 	"github.com/inletdev/inlet/impl/embed/embedtest"
@@ -34,6 +38,20 @@ type server struct{ *servertest.Server }
 func start(t testing.TB, databaseURL string, env ...string) server {
 	t.Helper()
 	return server{servertest.Start(t, databaseURL, env...)}
+}
+
+// refusesToServe gives what a server that ends at once says.
+func refusesToServe(t testing.TB, databaseURL string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, servertest.Binary, "serve")
+	cmd.Env = append(os.Environ(), "DATABASE_URL="+databaseURL, "INLET_LISTEN=127.0.0.1:0")
+	said, err := cmd.CombinedOutput()
+	if err == nil || ctx.Err() != nil {
+		t.Errorf("the server serves:\n%s", said)
+	}
+	return string(said)
 }
 
 var shared server

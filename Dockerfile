@@ -8,7 +8,7 @@ WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download && go mod verify
 COPY . .
-RUN CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-X main.revision=$REVISION" -o /inlet ./cmd/inlet
+RUN CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-X github.com/inletdev/inlet/impl.source=$REVISION" -o /inlet ./cmd/inlet
 
 # No shell, no packages, no root.
 FROM gcr.io/distroless/static-debian12:nonroot

@@ -16,7 +16,7 @@ REVISION ?= $(shell git describe --always --abbrev=40 --dirty 2>/dev/null || ech
 
 .PHONY: build
 build: ## Build bin/inlet
-	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-X main.revision=$(REVISION)' -o bin/inlet ./cmd/inlet
+	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-X github.com/inletdev/inlet/impl.source=$(REVISION)' -o bin/inlet ./cmd/inlet
 
 .PHONY: run
 run: build ## Serve a demo workspace on a private PostgreSQL and print a key and a curl line

@@ -10,13 +10,18 @@ import (
 	"github.com/inletdev/inlet/openapi"
 )
 
+// source is the revision that make build fills in. Go's own way would tell when it
+// was committed too, and not build where git does not trust the folder.
+var source string
+
 // Build says which server this is: the version of the module and the revision of
 // its source, as far as the build knows them.
 func Build() (version, revision string) {
+	revision = source
 	if info, ok := debug.ReadBuildInfo(); ok {
 		version = info.Main.Version
 		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" {
+			if s.Key == "vcs.revision" && revision == "" {
 				revision = s.Value
 			}
 		}

@@ -2,11 +2,9 @@ package main
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"net/netip"
 	"net/url"
-	"os"
 	"path"
 	"regexp"
 	"strings"
@@ -23,24 +21,9 @@ type databaseConfig struct {
 	Migrate     bool   `env:"INLET_MIGRATE" default:"true" negatable:"" help:"Bring the schema up to date first ($$${env}; default ${default}). Without it, only a schema that is new enough is used."`
 }
 
-// url gives the database's, which holds its password: it may stand in a file, as
-// Docker and Kubernetes hand out secrets. Errors say nothing of what is in it.
+// url gives the database's, which holds its password.
 func (c *databaseConfig) url() (string, error) {
-	if c.URLFile == "" {
-		return c.DatabaseURL, nil
-	}
-	if c.DatabaseURL != "" {
-		return "", errors.New("DATABASE_URL and DATABASE_URL_FILE are both set; want one of them")
-	}
-	content, err := os.ReadFile(c.URLFile)
-	if err != nil {
-		return "", fmt.Errorf("DATABASE_URL_FILE: %w", err)
-	}
-	url := strings.TrimSpace(string(content))
-	if url == "" {
-		return "", fmt.Errorf("DATABASE_URL_FILE: %s is empty", c.URLFile)
-	}
-	return url, nil
+	return secret("DATABASE_URL", c.DatabaseURL, c.URLFile)
 }
 
 // Server settings, of serve.

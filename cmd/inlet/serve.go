@@ -48,6 +48,9 @@ func (c *serveCmd) Run() error {
 		debug.SetGCPercent(200)
 	}
 
+	if err := collectorSecrets(); err != nil {
+		return err
+	}
 	metrics := prometheus.NewRegistry()
 	version, _ := impl.Build()
 	sent, err := telemetry.Start(ctx, log, version, metrics)

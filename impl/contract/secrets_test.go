@@ -1,9 +1,12 @@
 package contract
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/inletdev/inlet/db/dbtest"
@@ -77,5 +80,28 @@ func TestThePasswordOfTheDatabaseMayStandInAPasswordFile(t *testing.T) {
 	eventually(t, "a wrong password refused", true, func() bool { return try(`*:*:*:guarded:wrong`) != nil })
 	if err := try(`*:*:*:guarded:right\:one`); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestTheTokenOfACollectorMayStandInAFile(t *testing.T) {
+	var told atomic.Value
+	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		told.Store(r.Header.Get("Authorization"))
+	}))
+	defer collector.Close()
+	headers := filepath.Join(t.TempDir(), "headers")
+	if err := os.WriteFile(headers, []byte("authorization=Bearer%20hunter2\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("OTEL_EXPORTER_OTLP_HEADERS_FILE", headers)
+	s := start(t, dbtest.URL(t), "OTEL_EXPORTER_OTLP_ENDPOINT="+collector.URL, "OTEL_METRIC_EXPORT_INTERVAL=200")
+	defer s.Stop()
+	eventually[any](t, "the token", "Bearer hunter2", told.Load)
+	if strings.Contains(s.Log(), "hunter2") {
+		t.Error("the log tells the token")
+	}
+	t.Setenv("OTEL_EXPORTER_OTLP_HEADERS", "authorization=hunter2")
+	if said := refusesToServe(t, dbtest.URL(t)); !strings.Contains(said, "OTEL_EXPORTER_OTLP_HEADERS_FILE are both set") || strings.Contains(said, "hunter2") {
+		t.Errorf("both are set, and it says %s", said)
 	}
 }

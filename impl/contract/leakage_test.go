@@ -77,9 +77,9 @@ func TestNoFailureToStartTellsTheDatabasesPassword(t *testing.T) {
 	}
 }
 
-// marker is a word that stands in everything personal or secret that the test
+// personal stands in everything personal or secret that the test
 // sends.
-const marker = "leaky"
+const personal = "leaky"
 
 // Everything that the server writes or answers, to whoever, after every operation
 // was asked for rightly and wrongly, and after the database failed on what was
@@ -116,7 +116,7 @@ func TestNothingSecretOrPersonalIsEmitted(t *testing.T) {
 				t.Errorf("%s holds the secret %s: %.300s", where, secret, text)
 			}
 		}
-		if at := strings.Index(strings.ToLower(text), marker); at >= 0 {
+		if at := strings.Index(strings.ToLower(text), personal); at >= 0 {
 			t.Errorf("%s holds something personal: %s", where, text[max(0, at-100):min(len(text), at+100)])
 		}
 	}
@@ -130,7 +130,7 @@ func TestNothingSecretOrPersonalIsEmitted(t *testing.T) {
 		}
 		// A sender is told its own ids and the names of its own fields, and no values.
 		own := p.in == "name" || p.op.Method == http.MethodGet || strings.HasSuffix(p.String(), ".id") || strings.HasSuffix(p.String(), " id") || p.name == "X-Request-Id"
-		if !own && a.status >= 400 && strings.Contains(strings.ToLower(text), marker) {
+		if !own && a.status >= 400 && strings.Contains(strings.ToLower(text), personal) {
 			t.Errorf("%s: the refusal repeats what was sent: %s", p, text)
 		}
 	}

@@ -65,19 +65,18 @@ type section struct {
 	Pages []*page
 }
 
-// guides in the order in which people read them.
-var guides = []string{
-	"authentication", "leads", "motions", "events", "visitors", "paging", "idempotency", "errors-and-retries", "limits", "test-data",
-	"self-hosting", "upgrading", "backups", "scaling-out", "monitoring", "runbook",
-}
+// Guides in the order in which people read them: those of who uses the API, and
+// those of who runs it.
+var (
+	guides = []string{
+		"authentication", "leads", "motions", "events", "visitors", "paging", "idempotency", "errors-and-retries", "limits", "test-data",
+	}
+	operating = []string{"self-hosting", "upgrading", "backups", "scaling-out", "monitoring", "runbook"}
+)
 
 // sections are all pages of the site.
 var sections = func() []section {
 	start := section{Title: "Start", Pages: []*page{read(""), read("quickstart")}}
-	guide := section{Title: "Guides"}
-	for _, name := range guides {
-		guide.Pages = append(guide.Pages, read("guides/"+name))
-	}
 	byTag := make(map[string][]*page)
 	var tags []string
 	for _, op := range operations() {
@@ -86,14 +85,25 @@ var sections = func() []section {
 		}
 		byTag[op.Tag] = append(byTag[op.Tag], made("operations/"+op.ID, op.page()))
 	}
-	all := []section{start, guide}
+	all := []section{start, {Title: "Guides", Pages: readGuides(guides)}, {Title: "Operating", Pages: readGuides(operating)}}
 	for _, tag := range tags {
 		all = append(all, section{Title: tag, Pages: byTag[tag]})
 	}
-	return append(all, section{Title: "Reference", Pages: []*page{
-		made("errors", errorCatalogue()), read("architecture"), read("benchmarks"), read("fuzzing"), read("changelog"),
-	}})
+	return append(all,
+		section{Title: "Reference", Pages: []*page{made("errors", errorCatalogue()), read("changelog")}},
+		section{Title: "Trust", Pages: []*page{
+			read("architecture"), read("threat-model"), read("fuzzing"), read("benchmarks"),
+		}},
+	)
 }()
+
+func readGuides(names []string) []*page {
+	var all []*page
+	for _, name := range names {
+		all = append(all, read("guides/"+name))
+	}
+	return all
+}
 
 // read gives a page that was written by hand.
 func read(name string) *page {

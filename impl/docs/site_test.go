@@ -89,3 +89,43 @@ func TestLinksIntoTheSourceLeadThere(t *testing.T) {
 		t.Errorf("only %d links are found", links)
 	}
 }
+
+// A threat without a test is a hope: each line links to one, or says that it has
+// none and what there is instead.
+func TestEveryLineOfTheThreatModelNamesItsTest(t *testing.T) {
+	page, err := written.ReadFile("pages/threat-model.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	test := regexp.MustCompile("\\[`(?:(?:Test|Fuzz)\\w+|scripts/[\\w.]+)`\\]\\(https://github\\.com/inletdev/inlet/blob/main/[\\w./]+\\)")
+	boundaries, lines := map[string]string{}, 0
+	boundary := ""
+	for line := range strings.Lines(string(page)) {
+		if title, ok := strings.CutPrefix(line, "## "); ok {
+			boundary = strings.TrimSpace(title)
+		}
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		if len(cells) != 4 || len(strings.TrimSpace(cells[0])) != 1 {
+			if strings.HasPrefix(line, "|") && !strings.HasPrefix(line, "|  | threat |") && !strings.HasPrefix(line, "|---") {
+				t.Errorf("the line is none of a kind of threat, the threat, what stands against it and its test: %s", line)
+			}
+			continue
+		}
+		lines++
+		boundaries[boundary] += strings.TrimSpace(cells[0])
+		if none := strings.HasPrefix(strings.TrimSpace(cells[2]), "No test: "); none == test.MatchString(cells[3]) {
+			t.Errorf("the line has no test and does not say so, or both: %s", line)
+		}
+	}
+	if len(boundaries) != 8 || lines < 60 {
+		t.Errorf("%d lines of the boundaries %v are found", lines, boundaries)
+	}
+	for name, kinds := range boundaries {
+		for _, kind := range "STRIDE" {
+			// What a build is made of is denied by nobody, and serves nobody.
+			if !strings.ContainsRune(kinds, kind) && name != "Supply chain to build" && (name != "Server to logs, metrics and traces" || kind != 'E') {
+				t.Errorf("%s has no line for %c", name, kind)
+			}
+		}
+	}
+}

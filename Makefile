@@ -64,6 +64,10 @@ contract-long: tools build ## Fuzz it for hours, with other requests each time; 
 fuzz: ## Fuzz every parser, FUZZTIME (10m) each; what is found is kept as a test
 	@scripts/fuzz.sh
 
+.PHONY: alerts
+alerts: ## Hold alerts and dashboard to Prometheus's own parser, and try each alert; builds promtool where there is none
+	@scripts/monitoring.sh
+
 .PHONY: generate
 generate: ## Write gen/ from the document and the golden files from the code
 	scripts/generate.sh

@@ -34,7 +34,7 @@ type serverConfig struct {
 	TLSKey          string         `name:"tls-key" env:"INLET_TLS_KEY" placeholder:"FILE" help:"The certificate's key ($$${env})."`
 	MetricsListen   string         `env:"INLET_METRICS_LISTEN" placeholder:"ADDR" help:"Serve /metrics on an address of its own instead of beside the API ($$${env})."`
 	Drain           time.Duration  `env:"INLET_DRAIN" default:"0s" placeholder:"DURATION" help:"How long to go on serving after SIGTERM, not ready any more, until balancers have noticed ($$${env}; default ${default})."`
-	TrustedProxies  []netip.Prefix `name:"trusted-proxies" env:"INLET_TRUSTED_PROXIES" placeholder:"NETS" help:"Networks, such as 10.0.0.0/8, of the proxies in front, whose X-Forwarded-For is believed ($$${env})."`
+	TrustedProxies  []netip.Prefix `name:"trusted-proxies" env:"INLET_TRUSTED_PROXIES" placeholder:"NETS" help:"Networks, such as 10.0.0.0/8, of the proxies in front, whose X-Forwarded-For and traceparent are believed ($$${env})."`
 	WebhookNetworks []netip.Prefix `name:"webhook-networks" env:"INLET_WEBHOOK_NETWORKS" placeholder:"NETS" help:"Networks other than public ones, such as 10.0.0.0/8, that webhooks may reach ($$${env})."`
 }
 

@@ -3,6 +3,7 @@ package contract
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"encoding/hex"
 	"fmt"
 	"io"
@@ -184,9 +185,9 @@ func TestTraces(t *testing.T) {
 		if attributeOf(statement, "db.system.name") != "postgresql" || statement.Kind != tracepb.Span_SPAN_KIND_CLIENT {
 			t.Errorf("the statement is %v", statement)
 		}
-		if id := hex.EncodeToString(request.TraceId); strings.Count(s.Log(), `"trace_id":"`+id+`"`) != 1 {
-			t.Errorf("no line of the log is of the trace %s", id)
-		}
+		eventually(t, "lines of the log that are of the trace", 1, func() int {
+			return strings.Count(s.Log(), `"trace_id":"`+hex.EncodeToString(request.TraceId)+`"`)
+		})
 	})
 
 	t.Run("a group is linked to all requests that it answers", func(t *testing.T) {
@@ -280,4 +281,96 @@ func TestTraces(t *testing.T) {
 			t.Errorf("only %d bytes were exported", c.raw.Len())
 		}
 	})
+}
+
+// Whoever may say that a trace is recorded has it recorded, at the server's cost.
+func TestOnlyATrustedProxySaysWhichTraceARequestIsPartOf(t *testing.T) {
+	const traceID, spanID = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
+	header := "traceparent: 00-" + traceID + "-" + spanID + "-01"
+	_, address := dbtest.Private(t)
+	w := seedOn(t, address, "traced", doomed(1))
+	for name, of := range map[string]struct {
+		proxies string
+		believe bool
+	}{"a proxy": {"127.0.0.0/8", true}, "anybody": {"10.0.0.0/8", false}} {
+		t.Run(name, func(t *testing.T) {
+			c := collect(t)
+			s := start(t, address, append(c.env(), "INLET_TRUSTED_PROXIES="+of.proxies, "OTEL_TRACES_SAMPLER=parentbased_always_off")...)
+			event := `{"id":"e","name":"n","visitor":{"id":"v"}}`
+			if a := s.send(t, "POST", "/api/v1/events", event, w.Key("all"), header, "tracestate: vendor=private"); a.status != 202 {
+				t.Fatalf("%d %s", a.status, a.body)
+			}
+			if a := s.send(t, "POST", "/api/v1/events", event, w.Key("all")); a.status != 202 {
+				t.Fatalf("%d %s", a.status, a.body)
+			}
+			if err := s.Stop(); err != nil { // and sends what it has
+				t.Errorf("the server ends with %v", err)
+			}
+			requests := c.all("POST /api/v1/events")
+			if !of.believe {
+				if len(requests) != 0 || len(c.all("record a group")) != 0 || strings.Contains(s.Log(), "trace_id") {
+					t.Errorf("%d requests are recorded", len(requests))
+				}
+				return
+			}
+			if len(requests) != 1 || hex.EncodeToString(requests[0].TraceId) != traceID || hex.EncodeToString(requests[0].ParentSpanId) != spanID ||
+				requests[0].TraceState != "" {
+				t.Fatalf("%v is recorded", requests)
+			}
+			// What it led to is recorded with it, although nothing is by itself.
+			if groups := c.all("record a group", linkedTo(requests[0])); len(groups) != 1 || strings.Count(s.Log(), traceID) != 1 {
+				t.Errorf("its groups are %v", groups)
+			}
+		})
+	}
+}
+
+func TestACollectorThatIsAwayOrHangsChangesNoAnswer(t *testing.T) {
+	ctx, release := context.WithCancel(t.Context())
+	hangs := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case <-ctx.Done():
+		case <-r.Context().Done():
+		}
+	}))
+	defer hangs.Close()
+	defer release()
+	gone := httptest.NewServer(nil)
+	gone.Close()
+	_, address := dbtest.Private(t)
+	w := seedOn(t, address, "alone", doomed(1))
+	for name, at := range map[string]string{"hangs": hangs.URL, "away": gone.URL} {
+		t.Run(name, func(t *testing.T) {
+			s := start(t, address, "OTEL_EXPORTER_OTLP_ENDPOINT="+at, "OTEL_BSP_SCHEDULE_DELAY=10", "OTEL_BSP_MAX_QUEUE_SIZE=8", "OTEL_METRIC_EXPORT_INTERVAL=50")
+			// Far more spans than there is room for.
+			for i := range 100 {
+				if a := s.send(t, "POST", "/api/v1/events", fmt.Sprintf(`{"id":"%s-%d","name":"n","visitor":{"id":"v"}}`, name, i), w.Key("all")); a.status != 202 {
+					t.Fatalf("%d %s", a.status, a.body)
+				}
+			}
+			if err := s.Stop(); err != nil {
+				t.Errorf("the server ends with %v", err)
+			}
+			if n := strings.Count(s.Log(), "telemetry is not sent"); n < 1 || n > 3 {
+				t.Errorf("the log complains %d times", n)
+			}
+		})
+	}
+}
+
+func TestAServerThatCannotDoWhatItsTelemetrySettingsSayDoesNotStart(t *testing.T) {
+	for setting, complaint := range map[string]string{
+		"OTEL_EXPORTER_OTLP_PROTOCOL=grpc":  "want http/protobuf",
+		"OTEL_TRACES_EXPORTER=zipkin":       "want otlp or none",
+		"OTEL_METRICS_EXPORTER=prometheus":  "want otlp or none",
+		"OTEL_RESOURCE_ATTRIBUTES=no-value": "OTEL_RESOURCE_ATTRIBUTES",
+	} {
+		name, value, _ := strings.Cut(setting, "=")
+		t.Setenv(name, value)
+		t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318")
+		if _, err := tryInlet(t, "", "serve"); err == nil || !strings.Contains(err.Error(), complaint) {
+			t.Errorf("%s: %v", setting, err)
+		}
+		t.Setenv(name, "")
+	}
 }

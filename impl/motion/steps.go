@@ -110,7 +110,7 @@ func (e *Engine) advanceAll(ctx context.Context, due []db.Due) (int, error) {
 // advance takes the steps of one enrollment up to its next wait, webhook or end,
 // in one transaction.
 func (e *Engine) advance(ctx context.Context, due db.Due) error {
-	ctx, span, err := e.trace(ctx, due)
+	ctx, span, err := e.begin(ctx, due)
 	if err != nil {
 		return err
 	}
@@ -155,9 +155,9 @@ func (e *Engine) advance(ctx context.Context, due db.Due) error {
 	return nil
 }
 
-// trace begins the span of an enrollment's steps, linked with that of the request
+// begin begins the span of an enrollment's steps, linked with that of the request
 // that started the motion.
-func (e *Engine) trace(ctx context.Context, due db.Due) (context.Context, trace.Span, error) {
+func (e *Engine) begin(ctx context.Context, due db.Due) (context.Context, trace.Span, error) {
 	if e.tracer == nil {
 		return ctx, trace.Off, nil
 	}

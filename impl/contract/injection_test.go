@@ -160,11 +160,16 @@ func (k *sweeper) growth(t *testing.T, address string, requests func() int) grow
 
 func rowsOfTables(t *testing.T, address string) map[string]int {
 	t.Helper()
-	all := map[string]int{}
-	for table := range strings.FieldsSeq(dbtest.Query[string](t, address, `
+	tables := strings.Fields(dbtest.Query[string](t, address, `
 		select string_agg(relname, ' ') from pg_class
-		where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and not relispartition`)) {
-		all[table] = dbtest.Query[int](t, address, `select count(*) from `+table)
+		where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and not relispartition`))
+	for i, table := range tables {
+		tables[i] = `select '` + table + `' as name, count(*) as rows from ` + table
+	}
+	all := map[string]int{}
+	raw := dbtest.Query[string](t, address, `select json_object_agg(name, rows) from (`+strings.Join(tables, " union all ")+`) counted`)
+	if err := json.Unmarshal([]byte(raw), &all); err != nil {
+		t.Fatal(err)
 	}
 	return all
 }

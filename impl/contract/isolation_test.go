@@ -37,17 +37,14 @@ const workspaceTables = `
 // rows gives everything that is recorded of a workspace, one row of JSON a line.
 func (w seeded) rows(t testing.TB, address string) string {
 	t.Helper()
-	var all strings.Builder
 	tables := strings.Fields(dbtest.Query[string](t, address, workspaceTables))
 	if len(tables) < 20 {
 		t.Fatalf("only %d tables are of a workspace", len(tables))
 	}
-	for _, table := range tables {
-		all.WriteString(dbtest.Query[string](t, address, `
-			select coalesce(string_agg(row, E'\n' order by row) || E'\n', '')
-			from (select '`+table+` ' || to_jsonb(x)::text as row from `+table+` x where workspace_id = $1) rows`, w.ID))
+	for i, table := range tables {
+		tables[i] = `select '` + table + ` ' || to_jsonb(x)::text as row from ` + table + ` x where workspace_id = $1`
 	}
-	return all.String()
+	return dbtest.Query[string](t, address, `select coalesce(string_agg(row, E'\n' order by row), '') from (`+strings.Join(tables, " union all ")+`) rows`, w.ID)
 }
 
 // settled is rows once no job has anything to do with them any more.

@@ -130,6 +130,8 @@ func TestServersOfThePreviousVersionAndOfThisOneServeSideBySideAndNoRequestFails
 		shapes: make(map[string]map[string]any), recorded: make(map[string]string), leads: make(map[string]any), starts: make(map[string]bool),
 	}
 	dbtest.Exec(t, address, `update workspace_gates set events_per_minute = 1000000, events_per_day = 1000000`)
+	// More slots than there will be bookings, however long it takes.
+	dbtest.Exec(t, address, `update meeting_forms set weekdays = '{1,2,3,4,5,6,7}', opens_minute = 0, closes_minute = 1440, notice_minutes = 0`)
 	for i := range companies {
 		out := command(t, previous, address, "link", "create", l.w.Sites["www"].SiteKey,
 			"--contact", fmt.Sprintf("p%d@c%d-works.com", i, i), "--page", "https://www.rolling.example/")

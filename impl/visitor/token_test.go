@@ -3,8 +3,10 @@ package visitor
 import (
 	"crypto/hmac"
 	"crypto/sha256"
+	"crypto/sha512"
 	"encoding/base64"
 	"encoding/json"
+	"hash"
 	"strings"
 	"testing"
 	"time"
@@ -19,9 +21,11 @@ const (
 )
 
 // sign gives the signed form of a header and claims, whatever these are.
-func sign(secret, header, claims string) string {
+func sign(secret, header, claims string) string { return signWith(sha256.New, secret, header, claims) }
+
+func signWith(algorithm func() hash.Hash, secret, header, claims string) string {
 	signed := base64.RawURLEncoding.EncodeToString([]byte(header)) + "." + base64.RawURLEncoding.EncodeToString([]byte(claims))
-	mac := hmac.New(sha256.New, []byte(secret))
+	mac := hmac.New(algorithm, []byte(secret))
 	mac.Write([]byte(signed))
 	return signed + "." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
@@ -50,9 +54,13 @@ func FuzzVerify(f *testing.F) {
 		if c, ok := verify(raw, site, now); ok && !isSigned(raw, newest) && !isSigned(raw, older) {
 			t.Errorf("%q, which is not signed, is taken for %+v", raw, c)
 		}
-		for _, unsigned := range []string{sign("another secret", header, claims), sign("", header, claims), sign(site.Key, header, claims), sign(links, header, claims)} {
+		for _, unsigned := range []string{
+			sign("another secret", header, claims), sign("", header, claims), sign(site.Key, header, claims), sign(links, header, claims),
+			signWith(sha512.New384, newest, header, claims), signWith(sha512.New, newest, header, claims),
+			signWith(sha512.New384, newest, `{"alg":"HS384"}`, claims), signWith(sha512.New, newest, `{"alg":"HS512"}`, claims),
+		} {
 			if c, ok := verify(unsigned, site, now); ok {
-				t.Errorf("%q, whose signature is another's, is taken for %+v", unsigned, c)
+				t.Errorf("%q, whose signature is another's or by another algorithm, is taken for %+v", unsigned, c)
 			}
 		}
 		token := sign(older, header, claims)

@@ -2,6 +2,7 @@ package contact
 
 import (
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -70,6 +71,9 @@ func FuzzNormalizeLinkedIn(f *testing.F) {
 				t.Errorf("%q gives %q, and %q gives %q, %t", given, profile, same, again, ok)
 			}
 		}
+		if !linkedIn.MatchString(given) {
+			t.Errorf("%q, which is not LinkedIn's, gives %q", given, profile)
+		}
 		name, ours := strings.CutPrefix(profile, "https://www.linkedin.com/in/")
 		if !ours || name == "" || strings.ContainsAny(name, "/?# \x00") || len(profile) > limit.LeadLinkedInLength {
 			t.Errorf("%q gives %q, which is no profile", given, profile)
@@ -79,3 +83,5 @@ func FuzzNormalizeLinkedIn(f *testing.F) {
 		}
 	})
 }
+
+var linkedIn = regexp.MustCompile(`(?i)(^|[^a-z0-9_-])linkedin\.com`)

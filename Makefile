@@ -89,6 +89,10 @@ clients: build ## Generate clients with every generator, type-check them, and ru
 bench: build ## Measure the running server against what the same PostgreSQL can do; a quarter of an hour
 	go run ./scripts/bench
 
+.PHONY: scale
+scale: ## Run the suites on a Citus cluster, where the machine has the extension
+	@scripts/scale.sh
+
 .PHONY: tools
 tools: ## Install what building and testing need beyond Go
 	@scripts/tools.sh

@@ -25,15 +25,14 @@ type APIKey struct {
 const insertAPIKey = `
 	insert into api_keys (workspace_id, kind, hash, prefix, last4, name, owner_id, role, scopes,
 		requests_per_minute, test, expires_at, revoked_at)
-	values ($1, $2, $3, $4, $5, $6, nullif($7, 0), nullif($8, ''), $9, $10, $11, $12,
-		case when $13 then inlet_now() end)
+	values ($1, $2, $3, $4, $5, $6, nullif($7, 0), nullif($8, ''), $9, $10, $11, $12, $13)
 	returning key_id`
 
 // CreateAPIKey stores a key. ErrExists says that its token is in use.
 func (s *Scope) CreateAPIKey(ctx context.Context, k APIKey) (int64, error) {
 	var id int64
 	if err := s.get(ctx, &id, insertAPIKey, k.Kind, k.Hash[:], k.Prefix, k.Last4, k.Name, k.Owner, k.Role,
-		texts(k.Scopes), k.RequestsPerMinute, k.Test, timeOrNil(k.ExpiresAt), k.Revoked); err != nil {
+		texts(k.Scopes), k.RequestsPerMinute, k.Test, timeOrNil(k.ExpiresAt), s.since(k.Revoked)); err != nil {
 		return 0, err
 	}
 	return id, s.touch(ctx)
@@ -41,13 +40,13 @@ func (s *Scope) CreateAPIKey(ctx context.Context, k APIKey) (int64, error) {
 
 const updateAPIKey = `
 	update api_keys set name = $3, owner_id = nullif($4, 0), scopes = $5, requests_per_minute = $6, test = $7,
-		expires_at = $8, revoked_at = case when $9 then coalesce(revoked_at, inlet_now()) end
+		expires_at = $8, revoked_at = case when $9::timestamptz is not null then coalesce(revoked_at, $9) end
 	where workspace_id = $1 and key_id = $2`
 
 // UpdateAPIKey changes everything but the credential, its kind and its role.
 func (s *Scope) UpdateAPIKey(ctx context.Context, id int64, k APIKey) error {
 	if _, err := s.exec(ctx, updateAPIKey, id, k.Name, k.Owner, texts(k.Scopes), k.RequestsPerMinute,
-		k.Test, timeOrNil(k.ExpiresAt), k.Revoked); err != nil {
+		k.Test, timeOrNil(k.ExpiresAt), s.since(k.Revoked)); err != nil {
 		return err
 	}
 	return s.touch(ctx)
@@ -67,7 +66,7 @@ func (s *Scope) ReplaceCredential(ctx context.Context, id int64, k APIKey) error
 }
 
 const revokeAPIKey = `
-	update api_keys set revoked_at = coalesce(revoked_at, inlet_now()) where workspace_id = $1 and key_id = $2`
+	update api_keys set revoked_at = least(revoked_at, inlet_now()) where workspace_id = $1 and key_id = $2`
 
 // RevokeAPIKey ends a key for good, from the very next request on.
 func (s *Scope) RevokeAPIKey(ctx context.Context, id int64) error {

@@ -39,9 +39,31 @@ const backlog = `
 			where i.inhparent = 'events'::regclass and c.relname ~ '^events_[0-9]{8}$') as partition_days
 	from now`
 
+// The same where the tables are on several nodes: each is counted there, whole.
+const backlogApart = `
+	with waiting as (
+		select coalesce(sum(greatest(g.accepted_events - p.processed_events, 0)), 0)::bigint as events
+		from workspace_gates g join event_progress p on p.workspace_id = g.workspace_id
+	), queued as (
+		select count(*) as entries, min(queued_at) as oldest from motion_entries where decided_at is null
+	), due as (
+		select count(*) filter (where due_at <= inlet_now()) as steps, min(due_at) as oldest from enrollments where due_at is not null
+	)
+	select events, least(entries, $1) as entries, least(steps, $1) as steps,
+		coalesce(greatest(extract(epoch from inlet_now() - queued.oldest), 0), 0)::float8 as entry_age,
+		coalesce(greatest(extract(epoch from inlet_now() - due.oldest), 0), 0)::float8 as step_age,
+		(select coalesce(max(to_date(substr(c.relname, 8), 'YYYYMMDD')) - (inlet_now() at time zone 'UTC')::date, -1)::bigint
+			from pg_inherits i join pg_class c on c.oid = i.inhrelid
+			where i.inhparent = 'events'::regclass and c.relname ~ '^events_[0-9]{8}$') as partition_days
+	from waiting, queued, due`
+
 // Backlog tells what waits to be done.
 func (d *DB) Backlog(ctx context.Context) (Backlog, error) {
+	statement := backlog
+	if d.distributed {
+		statement = backlogApart
+	}
 	var b Backlog
-	err := d.getHot(ctx, &b, backlog, MostCounted)
+	err := d.getHot(ctx, &b, statement, MostCounted)
 	return b, err
 }

@@ -81,7 +81,7 @@ type CompanyShown struct {
 
 const company = `
 	select c.company_id, c.name, c.industry, c.country, c.stage, c.source, array(
-		select domain from company_domains d where d.workspace_id = c.workspace_id and d.company_id = c.company_id
+		select domain from company_domains d where d.workspace_id = $1 and d.company_id = c.company_id
 		order by not main, domain
 	) as domains
 	from companies c where c.workspace_id = $1 and c.company_id = $2`

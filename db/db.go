@@ -43,6 +43,8 @@ type DB struct {
 	offset atomic.Int64 // nanoseconds that the database's clock is ahead of ours
 	synced atomic.Bool  // it was measured
 
+	distributed bool // its tables are, over the nodes of a Citus cluster
+
 	preparing sync.Mutex
 	hot       map[string]*sqlx.Stmt // statements that every request runs, by their text
 	inScope   atomic.Pointer[map[string]*sqlx.Stmt]
@@ -78,13 +80,22 @@ var errURL = errors.New("the database URL is not one that PostgreSQL's clients k
 // Open opens the database and makes sure that it answers. ErrAway says that it
 // cannot be reached.
 func Open(ctx context.Context, c Config) (*DB, error) {
+	d, err := openWith(ctx, c, session)
+	if err != nil || !d.distributed {
+		return d, err
+	}
+	d.Close() //nolint:errcheck // nothing was done over it
+	return openWith(ctx, c, overCitus)
+}
+
+func openWith(ctx context.Context, c Config, settings map[string]string) (*DB, error) {
 	config, err := pq.NewConfig(c.URL)
 	if err != nil || isTorn(c.URL) {
 		return nil, errURL
 	}
 	asked := config.Clone()
 	config.BinaryParameters = true // of bytes, and so of the arrays that carry events
-	set(&config, session)
+	set(&config, settings)
 	connector, err := pq.NewConnectorConfig(config)
 	if err != nil {
 		return nil, errURL
@@ -137,7 +148,12 @@ func (d *DB) check(ctx context.Context) error {
 		return fmt.Errorf("open database: PostgreSQL %d or newer is needed, this is %d",
 			minVersion/10000, version/10000)
 	}
-	return nil
+	var citus bool
+	err := d.get(ctx, &citus, citusThere)
+	if err == nil && citus {
+		err = d.get(ctx, &d.distributed, tablesDistributed)
+	}
+	return err
 }
 
 const serverVersion = `select current_setting('server_version_num')::int`

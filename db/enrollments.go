@@ -50,7 +50,7 @@ func (d *DB) DueEnrollments(ctx context.Context, most int, noWebhooksOf []int64,
 const lockEnrollment = `
 	select n.enrollment_id, n.motion_id, n.company_id, n.contact_ids, n.steps, n.step, n.attempts,
 		m.status as motion_status, w.agents_enabled, w.webhook_secret,
-		not exists (select from companies c where c.workspace_id = n.workspace_id and c.company_id = n.company_id) as company_gone
+		not exists (select from companies c where c.workspace_id = $1 and c.company_id = n.company_id) as company_gone
 	from enrollments n
 	join motions m on m.workspace_id = n.workspace_id and m.motion_id = n.motion_id
 	join workspaces w on w.workspace_id = n.workspace_id

@@ -50,6 +50,11 @@ func (d *DB) Migrate(ctx context.Context, log *slog.Logger) error {
 	if err := d.migrate(ctx, log, files); err != nil {
 		return fmt.Errorf("migrate: %w", err)
 	}
+	if d.distributed {
+		if err := d.distributeRest(ctx); err != nil {
+			return err
+		}
+	}
 	return d.SyncClock(ctx)
 }
 

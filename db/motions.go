@@ -62,7 +62,7 @@ type MotionSummary struct {
 const motionList = `
 	select m.motion_id, m.name, m.status, m.created_at,
 		(select count(*) from motion_entries e
-			where e.workspace_id = m.workspace_id and e.motion_id = m.motion_id and e.decided_at is null) as queued,
+			where e.workspace_id = $1 and e.motion_id = m.motion_id and e.decided_at is null) as queued,
 		count(*) filter (where n.status = 'active') as active,
 		count(*) filter (where n.status in ('completed', 'exited')) as ended,
 		count(*) filter (where n.status = 'failed') as failed,
@@ -169,11 +169,7 @@ func (s *Scope) QueueEntry(ctx context.Context, e Entry, apiKey int64, key strin
 	return err
 }
 
-const queueLead = `
-	select queue_entries($1, array_agg(motion_id), array_agg($2::bigint), array_agg(nullif($3, 0)::bigint), 'lead')
-	from motions
-	where workspace_id = $1 and status <> 'archived' and entry -> 'lead_created' = 'true'
-	having count(*) > 0`
+const queueLead = `select queue_lead($1, $2, nullif($3, 0)) /* the workspace_id, $1 */`
 
 // QueueLead enters the company of a lead into the motions that leads trigger;
 // the contact may be zero.
@@ -194,11 +190,23 @@ const queuedWorkspaces = `
 	)
 	select workspace_id from w where workspace_id is not null`
 
+// The same where no statement can go from one to the next, because they are on
+// several nodes: a probe for each workspace there is.
+const queuedWorkspacesApart = `
+	select g.workspace_id from workspace_gates g
+	cross join lateral (
+		select from motion_entries e where e.workspace_id = g.workspace_id and e.decided_at is null limit 1
+	) queued`
+
 // QueuedWorkspaces gives the workspaces with entries that wait for their
 // decision.
 func (d *DB) QueuedWorkspaces(ctx context.Context) ([]int64, error) {
+	statement := queuedWorkspaces
+	if d.distributed {
+		statement = queuedWorkspacesApart
+	}
 	var all []int64
-	err := d.selectHot(ctx, &all, queuedWorkspaces)
+	err := d.selectHot(ctx, &all, statement)
 	return all, err
 }
 

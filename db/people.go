@@ -16,21 +16,21 @@ type Person struct {
 
 const insertPerson = `
 	insert into people (workspace_id, email, name, role, password_hash, left_at)
-	values ($1, $2, $3, $4, $5, case when $6 then inlet_now() end)
+	values ($1, $2, $3, $4, $5, $6)
 	returning person_id`
 
 const updatePerson = `
 	update people set email = $3, name = $4, role = $5, password_hash = coalesce($6, password_hash),
-		left_at = case when $7 then coalesce(left_at, inlet_now()) end
+		left_at = case when $7::timestamptz is not null then coalesce(left_at, $7) end
 	where workspace_id = $1 and person_id = $2`
 
 // SavePerson changes the person of this id, or adds one where it is zero.
 func (s *Scope) SavePerson(ctx context.Context, id int64, p Person) (int64, error) {
 	var err error
 	if id == 0 {
-		err = s.get(ctx, &id, insertPerson, p.Email, p.Name, p.Role, p.PasswordHash, p.Left)
+		err = s.get(ctx, &id, insertPerson, p.Email, p.Name, p.Role, p.PasswordHash, s.since(p.Left))
 	} else {
-		_, err = s.exec(ctx, updatePerson, id, p.Email, p.Name, p.Role, p.PasswordHash, p.Left)
+		_, err = s.exec(ctx, updatePerson, id, p.Email, p.Name, p.Role, p.PasswordHash, s.since(p.Left))
 	}
 	if err != nil {
 		return 0, err
@@ -56,6 +56,16 @@ func (s *Scope) PersonByEmail(ctx context.Context, email string) (int64, error) 
 	var id int64
 	err := s.get(ctx, &id, personByEmail, email)
 	return id, err
+}
+
+// since gives the time for what is so from now on, and nil for what is not. It is the
+// caller's and not the database's: Citus updates nothing by a time in a CASE.
+func (s *Scope) since(so bool) *time.Time {
+	if !so {
+		return nil
+	}
+	now := s.d.Now()
+	return &now
 }
 
 // timeOrNil keeps a zero time out of the database.

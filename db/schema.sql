@@ -378,7 +378,7 @@ alter table contacts add constraint contacts_workspace_id_company_id_fkey FOREIG
 alter table contacts add constraint contacts_workspace_id_email_key UNIQUE (workspace_id, email);
 alter table contacts add constraint contacts_workspace_id_fkey FOREIGN KEY (workspace_id) REFERENCES workspaces(workspace_id);
 alter table email_links add constraint email_links_pkey PRIMARY KEY (workspace_id, link_id);
-alter table email_links add constraint email_links_token_hash_key UNIQUE (token_hash);
+alter table email_links add constraint email_links_token_hash_key UNIQUE (token_hash, workspace_id);
 alter table email_links add constraint email_links_workspace_id_contact_id_fkey FOREIGN KEY (workspace_id, contact_id) REFERENCES contacts(workspace_id, contact_id);
 alter table email_links add constraint email_links_workspace_id_site_id_fkey FOREIGN KEY (workspace_id, site_id) REFERENCES sites(workspace_id, site_id);
 alter table enrollments add constraint enrollments_check CHECK (((status = 'active'::text) = (due_at IS NOT NULL)));
@@ -487,7 +487,7 @@ CREATE INDEX contacts_linkedin ON public.contacts USING btree (workspace_id, lin
 CREATE UNIQUE INDEX contacts_pkey ON public.contacts USING btree (workspace_id, contact_id);
 CREATE UNIQUE INDEX contacts_workspace_id_email_key ON public.contacts USING btree (workspace_id, email);
 CREATE UNIQUE INDEX email_links_pkey ON public.email_links USING btree (workspace_id, link_id);
-CREATE UNIQUE INDEX email_links_token_hash_key ON public.email_links USING btree (token_hash);
+CREATE UNIQUE INDEX email_links_token_hash_key ON public.email_links USING btree (token_hash, workspace_id);
 CREATE UNIQUE INDEX enrollments_active ON public.enrollments USING btree (workspace_id, motion_id, company_id) WHERE (status = 'active'::text);
 CREATE INDEX enrollments_company ON public.enrollments USING btree (workspace_id, company_id, motion_id, entered_at DESC);
 CREATE INDEX enrollments_due ON public.enrollments USING btree (due_at) WHERE (due_at IS NOT NULL);
@@ -561,6 +561,7 @@ create function oldest_listed_no();
 create function pass_over_ids(many bigint);
 create function process_events(workspace bigint, most integer);
 create function queue_entries(workspace bigint, motions bigint[], companies bigint[], contacts bigint[], by text);
+create function queue_lead(workspace bigint, company bigint, contact bigint);
 create function rebuild_signal_facts(workspace bigint, signal bigint);
 create function record_events(w_ids bigint[], w_versions bigint[], w_types_versions bigint[], w_events integer[], w_upto integer[], k_workspace integer[], k_id bigint[], k_requests integer[], k_limit integer[], e_workspace integer[], e_mode smallint[], e_hash uuid[], e_id text[], e_type smallint[], e_occurred bigint[], e_company bigint[], e_domain text[], e_registrable text[], e_contact bigint[], e_email text[], e_visitor text[], e_properties text[], t_workspace integer[], t_id smallint[], t_name text[], t_label text[], t_properties text[], wait boolean, OUT now_ms bigint, OUT w_verdict smallint[], OUT w_base bigint[], OUT w_minute_left integer[], OUT w_day_left integer[], OUT w_backlog_left bigint[], OUT k_left integer[], OUT e_seen bigint[], OUT e_status smallint[]);
 create function take_request(workspace bigint, key bigint, key_limit integer, workspace_limit integer, OUT key_requests integer, OUT workspace_requests integer, OUT seconds_left integer);

@@ -198,7 +198,10 @@ func create(ctx context.Context) (string, error) {
 		return "", err
 	}
 	defer d.Close()
-	return address, d.Migrate(ctx, slog.New(slog.DiscardHandler))
+	if err := d.Migrate(ctx, slog.New(slog.DiscardHandler)); err != nil {
+		return "", err
+	}
+	return address, distribute(ctx, d, address)
 }
 
 func createEmpty(ctx context.Context) (string, error) {
@@ -237,5 +240,7 @@ func drop(address string) {
 		return
 	}
 	defer x.Close()
-	x.Exec(`drop database if exists ` + strings.TrimPrefix(u.Path, "/") + ` with (force)`)
+	name := strings.TrimPrefix(u.Path, "/")
+	x.Exec(`drop database if exists ` + name + ` with (force)`)
+	dropFromWorkers(base, name)
 }

@@ -181,7 +181,25 @@ func (l *lane) recordGroup(offers []*offer) {
 			}
 		}
 	}()
-	l.record(offers)
+	if !l.db.Distributed() {
+		l.record(offers)
+		return
+	}
+	for len(offers) > 0 {
+		n := sameWorkspace(offers)
+		l.record(offers[:n])
+		offers = offers[n:]
+	}
+}
+
+// sameWorkspace counts the offers of the first one's workspace, which stand
+// together.
+func sameWorkspace(offers []*offer) int {
+	n := 1
+	for n < len(offers) && offers[n].workspace == offers[0].workspace {
+		n++
+	}
+	return n
 }
 
 // record settles every offer. Those whose workspace had changed since it was
@@ -228,10 +246,7 @@ func (l *lane) try(offers []*offer) (again []*offer) {
 	g.call.Wait = l.wait
 	g.makeRoom(offers)
 	for len(offers) > 0 {
-		n := 1
-		for n < len(offers) && offers[n].workspace == offers[0].workspace {
-			n++
-		}
+		n := sameWorkspace(offers)
 		same := offers[:n]
 		offers = offers[n:]
 		if l.registries.avoids(same[0].workspace, time.Now()) {

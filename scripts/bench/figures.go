@@ -73,6 +73,7 @@ func figures() []figure {
 		figure{name: "heap allocations of the server a single event", clients: 64, of: "singles 64",
 			value: func(s sample) float64 { return s.allocations }, target: 60, atMost: true},
 	)
+	all = append(all, capacityFigures()...)
 	few, many := "leads, "+thousands(fewContacts)+" contacts", "leads, "+millions(allContacts)+" contacts"
 	all = append(all,
 		figure{name: few, clients: leadClients, of: "leads few", unit: "/s", value: rate},

@@ -117,6 +117,9 @@ type sample struct {
 	postgresCPU         time.Duration // a request
 	loadCPU             time.Duration // of the load generator, a request
 	backlog             time.Duration // what the server's jobs still took afterwards
+
+	stored, storedIDs, logged, fullPages float64 // bytes an event
+	connections, connectionMemory        float64 // of the server; bytes of each
 }
 
 // A measurement is taken once a round, or once.
@@ -264,7 +267,7 @@ func (b *bench) fresh() []measurement {
 	closed := func(clients int, t traffic) func(int) (sample, error) {
 		return func(int) (sample, error) { return b.server.closed(b.ctx, b.server.tenants, clients, t) }
 	}
-	return []measurement{
+	return append([]measurement{
 		{name: "pgbench 64", do: func(int) (sample, error) { return b.pg.pgbench(b.ctx, 64) }},
 		{name: "singles 64", do: closed(64, single)},
 		{name: "naive 64", do: func(int) (sample, error) { return b.naive.closed(b.ctx, b.naive.tenants, 64, single) }},
@@ -278,5 +281,5 @@ func (b *bench) fresh() []measurement {
 		{name: "batches 32", do: closed(32, batch)},
 		{name: "pgbench 1", do: func(int) (sample, error) { return b.pg.pgbench(b.ctx, 1) }},
 		{name: "singles 1", do: closed(1, single)},
-	}
+	}, b.capacity()...)
 }

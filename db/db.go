@@ -39,9 +39,8 @@ type Config struct {
 // DB is an open database, safe for concurrent use.
 type DB struct {
 	x      *sqlx.DB
-	config pq.Config    // as the URL has it, without settings of ours
-	offset atomic.Int64 // nanoseconds that the database's clock is ahead of ours
-	synced atomic.Bool  // it was measured
+	config pq.Config               // as the URL has it, without settings of ours
+	clock  atomic.Pointer[reading] // the last one, nil until there is one
 
 	distributed bool // its tables are, over the nodes of a Citus cluster
 
@@ -52,14 +51,14 @@ type DB struct {
 	metrics   *metrics
 }
 
-// session settings: time zones never matter, and nothing waits for ever: a
+// sessionSettings: time zones never matter, and nothing waits for ever: a
 // statement longer than 30 s, a lock waited for longer than 10 s, or a
 // transaction idle for 60 s means that something is broken, and ends. Prepared
 // statements are planned once, and as probes of indexes: planning them over all
 // partitions costs more than running them, and a plan may be made while a table
 // is still small enough to be scanned. Starting parallel workers takes longer than
 // what any of them reads.
-var session = map[string]string{
+var sessionSettings = map[string]string{
 	"application_name":                    "inlet",
 	"client_encoding":                     "UTF8",
 	"timezone":                            "UTC",
@@ -80,7 +79,7 @@ var errURL = errors.New("the database URL is not one that PostgreSQL's clients k
 // Open opens the database and makes sure that it answers. ErrAway says that it
 // cannot be reached.
 func Open(ctx context.Context, c Config) (*DB, error) {
-	d, err := openWith(ctx, c, session)
+	d, err := openWith(ctx, c, sessionSettings)
 	if err != nil || !d.distributed {
 		return d, err
 	}
@@ -96,7 +95,12 @@ func openWith(ctx context.Context, c Config, settings map[string]string) (*DB, e
 	asked := config.Clone()
 	config.BinaryParameters = true // of bytes, and so of the arrays that carry events
 	set(&config, settings)
-	connector, err := pq.NewConnectorConfig(config)
+	// A session with a server that another has taken over from would stay useless
+	// when all is well again.
+	if config.TargetSessionAttrs == "" {
+		config.TargetSessionAttrs = pq.TargetSessionAttrsReadWrite
+	}
+	driver, err := pq.NewConnectorConfig(config)
 	if err != nil {
 		return nil, errURL
 	}
@@ -104,8 +108,8 @@ func openWith(ctx context.Context, c Config, settings map[string]string) (*DB, e
 	if within == 0 {
 		within = answerWithin
 	}
-	connector.Dialer(dialer{within: within})
-	d := &DB{x: sqlx.NewDb(sql.OpenDB(connector), "postgres"), config: asked, hot: make(map[string]*sqlx.Stmt)}
+	driver.Dialer(dialer{within: within})
+	d := &DB{x: sqlx.NewDb(sql.OpenDB(connector{driver, new(atomic.Pointer[time.Time])}), "postgres"), config: asked, hot: make(map[string]*sqlx.Stmt)}
 	conns := c.MaxConns
 	if conns == 0 {
 		conns = 20
@@ -178,29 +182,42 @@ func (d *DB) Close() error {
 // Ping says whether the database answers.
 func (d *DB) Ping(ctx context.Context) error { return d.came(ctx, trace.Off, d.x.PingContext(ctx)) }
 
-// Now is the database's time: the local clock, corrected by what SyncClock last
-// measured (first in Migrate), so that processes with wrong clocks agree.
-func (d *DB) Now() time.Time { return time.Now().Add(time.Duration(d.offset.Load())) }
+// A reading of the database's clock.
+type reading struct {
+	at     time.Time // what the local clock showed
+	theirs time.Time
+}
+
+// Now is the database's time: what SyncClock last read (first in Migrate) and what
+// has passed since, so that processes with wrong clocks agree. What passes is not
+// measured by the local time of day, which may jump.
+func (d *DB) Now() time.Time {
+	r := d.clock.Load()
+	if r == nil {
+		return time.Now()
+	}
+	return r.theirs.Add(time.Since(r.at))
+}
 
 const databaseTime = `select inlet_now()`
 
-// slowClock is a measurement so slow that the one before says more: it may be
-// wrong by half of what it took.
+// slowClock is a reading so slow that the one before says more: it may be wrong by
+// half of what it took.
 const slowClock = 200 * time.Millisecond
 
-// SyncClock measures how far the database's clock is ahead of the local one. A
-// slow measurement counts only as the first one.
+// SyncClock reads the database's clock. A slow reading counts only as the first
+// one.
 func (d *DB) SyncClock(ctx context.Context) error {
 	before := time.Now()
 	var theirs time.Time
 	if err := d.get(ctx, &theirs, databaseTime); err != nil {
 		return err
 	}
-	after := time.Now()
-	if d.synced.Swap(true) && after.Sub(before) > slowClock {
+	took := time.Since(before)
+	if took > slowClock && d.clock.Load() != nil {
 		return nil
 	}
-	d.offset.Store(int64(theirs.Sub(before.Add(after.Sub(before) / 2))))
+	d.clock.Store(&reading{at: before.Add(took / 2), theirs: theirs})
 	return nil
 }
 

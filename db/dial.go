@@ -3,6 +3,7 @@ package db
 import (
 	"context"
 	"net"
+	"sync"
 	"time"
 )
 
@@ -35,18 +36,42 @@ func (d dialer) DialContext(ctx context.Context, network, address string) (net.C
 	if err != nil {
 		return nil, err
 	}
-	return impatient{conn, d.within}, nil
+	l := &line{Conn: conn, within: d.within}
+	if of, ok := ctx.Value(lineKey{}).(**line); ok {
+		*of = l
+	}
+	return l, nil
 }
 
-// impatient waits so long for the answer to what was written last.
-type impatient struct {
+// lineKey is by which whoever wants a connection asks for the line that it gets.
+type lineKey struct{}
+
+// A line waits so long for the answer to what was written last.
+type line struct {
 	net.Conn
 	within time.Duration
+
+	mu     sync.Mutex
+	ending bool // soon, whatever is written yet
 }
 
-func (c impatient) Write(b []byte) (int, error) {
-	if err := c.SetDeadline(time.Now().Add(c.within)); err != nil {
+func (l *line) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	var err error
+	if !l.ending {
+		err = l.SetDeadline(time.Now().Add(l.within))
+	}
+	l.mu.Unlock()
+	if err != nil {
 		return 0, err
 	}
-	return c.Conn.Write(b)
+	return l.Conn.Write(b)
+}
+
+// endWithin ends it after a while, in the midst of whatever it is waiting for.
+func (l *line) endWithin(d time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ending = true
+	l.SetDeadline(time.Now().Add(d)) //nolint:errcheck // it is closed
 }

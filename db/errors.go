@@ -8,9 +8,9 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"strings"
 
 	"github.com/lib/pq"
+	"github.com/lib/pq/pqerror"
 )
 
 // All that a caller can tell apart.
@@ -47,26 +47,16 @@ func classify(ctx context.Context, err error) error {
 		switch {
 		case server.Code == "23505":
 			return &ExistsError{Constraint: server.Constraint}
-		case server.Code.Class() == "08", // connection exception
-			server.Code == "57P01", server.Code == "57P02", server.Code == "57P03", // shutting down, crashed, starting
-			server.Code == "25006",                         // a replica, or about to be one
-			server.Code == "53300",                         // too many connections
-			server.Code == "53100", server.Code == "58030", // disk full, I/O error
-			server.Code == "57014": // our own time-out of statements
-			return fmt.Errorf("%w: %w", ErrAway, err)
 		case server.Code == lockTimeout:
 			return fmt.Errorf("%w: %w: %w", ErrAway, ErrHeld, err)
+		case passes(server.Code):
+			return fmt.Errorf("%w: %w", ErrAway, err)
 		}
 		return err
 	}
 	var network net.Error
-	if errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) || errors.Is(err, io.EOF) ||
+	if errors.As(err, new(*unreachable)) || errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) || errors.Is(err, io.EOF) ||
 		errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &network) {
-		return fmt.Errorf("%w: %w", ErrAway, err)
-	}
-	// No host takes writes, as target_session_attrs wants: one takes over from
-	// another just now. The driver has no other way to tell.
-	if text := err.Error(); strings.Contains(text, "session is read-only") || strings.Contains(text, "server is in hot standby mode") {
 		return fmt.Errorf("%w: %w", ErrAway, err)
 	}
 	return err
@@ -77,6 +67,25 @@ const (
 	undefinedTable = "42P01"
 	noPrivilege    = "42501"
 )
+
+// passes tells errors of the server that say nothing of the statement: the same
+// one may well succeed later.
+func passes(code pqerror.Code) bool {
+	switch code.Class() {
+	case "08", // the connection
+		"53", // no room on the disk, in memory, for connections
+		"58": // the system beneath, such as I/O
+		return true
+	}
+	switch code {
+	case "25006", // only to be read: another server has taken over
+		"40001", "40P01", // in each other's way, and not only once
+		"57014",                            // our own time-out of statements
+		"57P01", "57P02", "57P03", "57P05": // shutting down, crashed, starting, cut off
+		return true
+	}
+	return false
+}
 
 // retryable tells errors after which PostgreSQL wants the whole transaction run
 // again: a serialization failure or a deadlock.

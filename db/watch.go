@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -63,8 +64,8 @@ func newMetrics(d *DB) *metrics {
 		}, func() float64 { return float64(m.waiting.Load()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "inlet_db_clock_offset_seconds",
-			Help: "How far the database's clock is ahead of this process's, as it was last measured.",
-		}, func() float64 { return float64(d.offset.Load()) / 1e9 }),
+			Help: "How far the database's clock is ahead of this process's.",
+		}, func() float64 { return d.Now().Sub(time.Now()).Seconds() }),
 	}
 	return m
 }

@@ -85,6 +85,10 @@ verify: ## Fail when a generated or golden file is stale
 clients: build ## Generate clients with every generator, type-check them, and run them against the server
 	@scripts/clients/run.sh
 
+.PHONY: chaos
+chaos: ## Kill, stop, fill and cut off what the server stands on, and see that no answer was a lie; ten minutes
+	go test -race -count=1 -timeout 40m ./impl/chaos -v -chaos.rounds 1
+
 .PHONY: bench
 bench: build ## Measure the running server against what the same PostgreSQL can do; a quarter of an hour
 	go run ./scripts/bench

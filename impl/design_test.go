@@ -48,6 +48,7 @@ var outside = map[string][]string{
 	"scripts/clients/oapi-codegen": {"gen/client"},
 	"db/dbtest":                    {"db"},
 	"impl/backup":                  {},
+	"impl/chaos":                   {},
 	"impl/contract":                {},
 	"impl/embed/embedtest":         {},
 	"impl/servertest":              {"db", "db/dbtest"},

@@ -63,7 +63,6 @@ func TestMotions(t *testing.T) {
 	defer wait()
 	webhooks(beside)
 	deadWorkers(beside)
-	beside("lose nothing and double nothing where the database dies", deadDatabase)
 	engine(t, beside)
 }
 

@@ -1,7 +1,6 @@
 package contract
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -10,7 +9,6 @@ import (
 	"time"
 
 	"github.com/inletdev/inlet/db/dbtest"
-	"github.com/inletdev/inlet/impl/servertest"
 )
 
 // doomed is a workspace with a company for every death, and motions whose every
@@ -276,49 +274,5 @@ func dieAll(t *testing.T, die []death, victims []string) {
 	}
 	if n := dbtest.Query[int](t, address, `select count(*) from leads where workspace_id = $1`, w.ID); n != leads {
 		t.Errorf("there are %d leads, want %d", n, leads)
-	}
-}
-
-func deadDatabase(t *testing.T) {
-	e := servertest.StartPostgres(t)
-	s := start(t, e.URL())
-	defer func() { s.Stop() }()
-	w := seedOn(t, e.URL(), "doomed", doomed(20))
-	send := func(i int) int {
-		return s.post(fmt.Sprintf("/api/v1/motions/%d/start", w.Motions["steps"]), fmt.Sprintf(`{"companyId":%d}`, w.Companies[fmt.Sprint("c", i)]),
-			w.Key("all"), fmt.Sprintf("Idempotency-Key: k%d", i))
-	}
-	for i := range 10 {
-		if status := send(i); status != 202 {
-			t.Fatalf("a start answers %d", status)
-		}
-	}
-	eventually(t, "those that wait", 10, func() int {
-		return dbtest.Query[int](t, e.URL(), `select count(*) from enrollments where step = 3`)
-	})
-	// The steps of the first half and the decisions of the second are under way.
-	hasten(t, e.URL(), w.ID)
-	dbtest.Hold(t, e.URL(), `select from companies where workspace_id = $1 and company_id = $2 for no key update`, w.ID, w.Companies["c7"])
-	for i := 10; i < 20; i++ {
-		if status := send(i); status != 202 {
-			t.Fatalf("a start answers %d", status)
-		}
-	}
-	stuck(t, e.URL(), "update companies")
-	e.Kill(t)
-	e.Start(t)
-	s.Stop()
-	s = start(t, e.URL())
-	for i := range 20 {
-		eventually(t, fmt.Sprint("company ", i), allDone, func() string {
-			hasten(t, e.URL(), w.ID)
-			return w.effects(t, e.URL(), fmt.Sprint("c", i))
-		})
-		a := w.start(t, s, "steps", fmt.Sprint("c", i), fmt.Sprint("k", i), "")
-		var d decision
-		json.Unmarshal(a.body, &d)
-		if a.status != 200 || d.ReasonCode != "entered" {
-			t.Errorf("the decision on company %d is %d %s", i, a.status, a.body)
-		}
 	}
 }

@@ -2,6 +2,7 @@ package servertest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -113,16 +114,30 @@ func (p *Postgres) Stop(t testing.TB) {
 // Kill ends its first process at once; the others notice and go.
 func (p *Postgres) Kill(t testing.TB) {
 	t.Helper()
+	p.end(t, syscall.SIGKILL)
+}
+
+// Quit ends all its processes at once, and leaves what they were at to be
+// recovered. It may have ended by itself before.
+func (p *Postgres) Quit(t testing.TB) {
+	t.Helper()
+	p.end(t, syscall.SIGQUIT)
+}
+
+func (p *Postgres) end(t testing.TB, by syscall.Signal) {
+	t.Helper()
 	raw, err := os.ReadFile(filepath.Join(p.Data(), "postmaster.pid"))
+	if err == nil {
+		var pid int
+		if _, err = fmt.Sscan(string(raw), &pid); err == nil {
+			err = syscall.Kill(pid, by)
+		}
+	}
+	if by == syscall.SIGQUIT && (errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH)) {
+		err = nil
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	var pid int
-	if _, err := fmt.Sscan(string(raw), &pid); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	p.e.Stop() // there is nothing to stop; the lock is given back
+	p.e.Stop() // waits until it has ended; the lock is given back
 }

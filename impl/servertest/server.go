@@ -94,7 +94,7 @@ func StartProgram(t testing.TB, program, databaseURL string, env ...string) *Ser
 		s.Base = "http://" + a
 	case <-s.exited:
 		t.Fatalf("the server ends at once:\n%s", s.Log())
-	case <-time.After(60 * time.Second):
+	case <-time.After(3 * time.Minute): // a bound for what hangs, on whatever machine
 		s.Kill()
 		t.Fatalf("the server does not serve:\n%s", s.Log())
 	}

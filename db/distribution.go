@@ -32,7 +32,7 @@ var referenceTables = map[string]string{
 // be made; and whatever touches reference and distributed tables in one transaction
 // does so over one connection a node.
 var overCitus = func() map[string]string {
-	settings := maps.Clone(sessionSettings)
+	settings := maps.Clone(session)
 	settings["plan_cache_mode"] = "auto"
 	settings["enable_seqscan"] = "on"
 	settings["citus.multi_shard_modify_mode"] = "sequential"
@@ -44,6 +44,13 @@ var overCitus = func() map[string]string {
 func (d *DB) Distributed() bool { return d.distributed }
 
 const tablesDistributed = `select exists (select from pg_dist_partition where logicalrelid = to_regclass('events'))`
+
+// uniqueInWorkspace gives the one unique index that does not contain the workspace and
+// is of no reference table a form that does. Tokens are drawn at random: no two
+// workspaces have the same.
+const uniqueInWorkspace = `
+	alter table email_links drop constraint if exists email_links_token_hash_key,
+		add constraint email_links_token_workspace_key unique (token_hash, workspace_id)`
 
 const citusThere = `select to_regclass('pg_dist_partition') is not null`
 
@@ -109,6 +116,11 @@ func (t *Tx) distributeTables(ctx context.Context) error {
 	var tables []string
 	if err := t.tx.SelectContext(ctx, &tables, undistributed); err != nil {
 		return err
+	}
+	if slices.Contains(tables, "email_links") {
+		if err := t.run(ctx, uniqueInWorkspace); err != nil {
+			return err
+		}
 	}
 	var keys []struct{ Table, Name, Definition string }
 	if err := t.tx.SelectContext(ctx, &keys, foreignKeys, texts(tables)); err != nil {

@@ -110,8 +110,16 @@ func connect(t *testing.T, address string) *sqlx.DB {
 
 func TestTablesKeysAndFunctionsKeepTheRulesOfDistributionByWorkspace(t *testing.T) {
 	x := connect(t, dbtest.URL(t))
-	for _, breach := range breachesIn(t, x) {
-		t.Error(breach)
+	// Migrations only add, and so inlet distribute does this one.
+	const mended = "the unique index email_links_token_hash_key does not contain workspace_id"
+	left := breachesIn(t, x)
+	if !slices.Contains(left, mended) {
+		t.Error("what inlet distribute mends is not broken: ", mended)
+	}
+	for _, breach := range left {
+		if breach != mended {
+			t.Error(breach)
+		}
 	}
 	for table := range db.ReferenceTables {
 		var there bool

@@ -44,8 +44,8 @@ const peopleAdded = `
 	insert into people_added as p (workspace_id, day, people)
 	values ($1, (inlet_now() at time zone 'UTC')::date, 0)
 	on conflict (workspace_id) do update set
-		people = case when p.day = excluded.day then p.people else 0 end,
-		day = excluded.day
+		people = p.people * (p.day = (inlet_now() at time zone 'UTC')::date)::integer,
+		day = (inlet_now() at time zone 'UTC')::date
 	returning people`
 
 // PeopleAdded tells how many people signed tokens have added this UTC day, and

@@ -1,11 +1,6 @@
--- What kept the tables from being distributed by workspace.
+-- What kept functions from running where the tables are distributed by workspace.
 
 -- +goose Up
-
--- A unique index contains the column that tables are distributed by. Tokens are
--- drawn at random, and so no two workspaces have the same.
-alter table email_links drop constraint email_links_token_hash_key;
-alter table email_links add constraint email_links_token_hash_key unique (token_hash, workspace_id);
 
 -- +goose StatementBegin
 -- Drops one day of events or of refusals, or one span of event ids, that is past

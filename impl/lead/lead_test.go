@@ -79,7 +79,7 @@ func FuzzRead(f *testing.F) {
 		for _, text := range []*string{&email, &name, &phone, &linkedIn, &domain} {
 			*text = strings.ReplaceAll(strings.ToValidUTF8(*text, "?"), "\x00", "")
 		}
-		l := Lead{Email: email, Name: name, Phone: phone, LinkedInURL: linkedIn, CompanyDomain: domain, CompanyName: name, UTMSource: domain, IdempotencyKey: key}
+		l := Lead{Email: email, Name: name, Phone: phone, LinkedInURL: linkedIn, CompanyDomain: domain, CompanyName: phone, UTMSource: domain, IdempotencyKey: key}
 		if strictjson.Check([]byte(fields)) == nil {
 			_ = json.Unmarshal([]byte(fields), &l.Extra) // what is no object has no fields
 		}

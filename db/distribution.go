@@ -32,7 +32,7 @@ var referenceTables = map[string]string{
 // be made; and whatever touches reference and distributed tables in one transaction
 // does so over one connection a node.
 var overCitus = func() map[string]string {
-	settings := maps.Clone(session)
+	settings := maps.Clone(sessionSettings)
 	settings["plan_cache_mode"] = "auto"
 	settings["enable_seqscan"] = "on"
 	settings["citus.multi_shard_modify_mode"] = "sequential"

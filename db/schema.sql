@@ -378,7 +378,7 @@ alter table contacts add constraint contacts_workspace_id_company_id_fkey FOREIG
 alter table contacts add constraint contacts_workspace_id_email_key UNIQUE (workspace_id, email);
 alter table contacts add constraint contacts_workspace_id_fkey FOREIGN KEY (workspace_id) REFERENCES workspaces(workspace_id);
 alter table email_links add constraint email_links_pkey PRIMARY KEY (workspace_id, link_id);
-alter table email_links add constraint email_links_token_hash_key UNIQUE (token_hash, workspace_id);
+alter table email_links add constraint email_links_token_hash_key UNIQUE (token_hash);
 alter table email_links add constraint email_links_workspace_id_contact_id_fkey FOREIGN KEY (workspace_id, contact_id) REFERENCES contacts(workspace_id, contact_id);
 alter table email_links add constraint email_links_workspace_id_site_id_fkey FOREIGN KEY (workspace_id, site_id) REFERENCES sites(workspace_id, site_id);
 alter table enrollments add constraint enrollments_check CHECK (((status = 'active'::text) = (due_at IS NOT NULL)));
@@ -487,7 +487,7 @@ CREATE INDEX contacts_linkedin ON public.contacts USING btree (workspace_id, lin
 CREATE UNIQUE INDEX contacts_pkey ON public.contacts USING btree (workspace_id, contact_id);
 CREATE UNIQUE INDEX contacts_workspace_id_email_key ON public.contacts USING btree (workspace_id, email);
 CREATE UNIQUE INDEX email_links_pkey ON public.email_links USING btree (workspace_id, link_id);
-CREATE UNIQUE INDEX email_links_token_hash_key ON public.email_links USING btree (token_hash, workspace_id);
+CREATE UNIQUE INDEX email_links_token_hash_key ON public.email_links USING btree (token_hash);
 CREATE UNIQUE INDEX enrollments_active ON public.enrollments USING btree (workspace_id, motion_id, company_id) WHERE (status = 'active'::text);
 CREATE INDEX enrollments_company ON public.enrollments USING btree (workspace_id, company_id, motion_id, entered_at DESC);
 CREATE INDEX enrollments_due ON public.enrollments USING btree (due_at) WHERE (due_at IS NOT NULL);

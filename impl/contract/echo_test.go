@@ -13,7 +13,6 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/inletdev/inlet/db/dbtest"
-	"github.com/inletdev/inlet/impl/servertest"
 )
 
 // forgeries would begin a line, a field or a header of their own where text is
@@ -25,7 +24,7 @@ var forgeries = []string{
 }
 
 func TestWhatIsSentForgesNeitherALogLineNorAHeader(t *testing.T) {
-	s := start(t, dbtest.URL(t))
+	s := startReleased(t, dbtest.URL(t))
 	k := sweepOf(t, s, dbtest.URL(t), "t"+strings.ToLower(noise(12)), "zentrix", "odette")
 	clean := func(where string, a answer) {
 		t.Helper()
@@ -44,12 +43,8 @@ func TestWhatIsSentForgesNeitherALogLineNorAHeader(t *testing.T) {
 			}
 		}
 	}
-	for _, p := range places() {
-		payloads := forgeries
-		if slices.Contains(undeclared, p.name) && p.op.ID != "createEvent" && p.op.ID != "submitForm" {
-			continue
-		}
-		for _, payload := range payloads {
+	for _, p := range declared(places()) {
+		for _, payload := range forgeries {
 			if a, ok := k.with(p, payload); ok && (p.kind == "string" || p.in != "body") {
 				clean(fmt.Sprintf("%s with %q", p, payload), k.ask(t, a))
 			}
@@ -106,7 +101,7 @@ func TestWhatIsSentForgesNeitherALogLineNorAHeader(t *testing.T) {
 // Who did what: the answer's request id leads to the line with workspace, key,
 // operation and outcome.
 func TestEveryRequestOfAKeyIsOnRecordWithItsOutcome(t *testing.T) {
-	s := start(t, dbtest.URL(t))
+	s := startReleased(t, dbtest.URL(t))
 	k := sweepOf(t, s, dbtest.URL(t), "t"+strings.ToLower(noise(12)), "zentrix", "odette")
 	type line struct {
 		Route, Code    string
@@ -178,18 +173,25 @@ func markup(t testing.TB, page []byte) string {
 }
 
 func TestPagesShowWhatIsStoredOrAskedAsText(t *testing.T) {
-	s, address := sharedServer(t), dbtest.URL(t)
-	pages := func(name string) map[string]string {
-		t.Helper()
+	s := sharedServer(t)
+	// A form and a meeting form of each name.
+	names := append([]string{"plain name"}, probes...)
+	var forms, meetings strings.Builder
+	for i, name := range names {
 		quoted, err := json.Marshal(name) // which YAML reads too
 		if err != nil {
 			t.Fatal(err)
 		}
-		file := strings.NewReplacer("name: Request a demo", "name: "+string(quoted), "name: Intro call", "name: "+string(quoted), "name: Globex", "name: "+string(quoted)).Replace(onPages)
-		w := seeded{servertest.Seed(t, address, "t"+strings.ToLower(noise(12)), file)}
+		fmt.Fprintf(&forms, "\n      - {ref: f%d, name: %s, fields: [email]}", i, quoted)
+		fmt.Fprintf(&meetings, "\n      - {ref: m%d, name: %s, minutes: 30}", i, quoted)
+	}
+	w := seed(t, strings.NewReplacer("forms:\n      - {ref: demo", "forms:"+forms.String()+"\n      - {ref: demo", "meeting_forms:", "meeting_forms:"+meetings.String()).Replace(onPages))
+	pages := func(i int) map[string]string {
+		t.Helper()
+		name := names[i]
 		found := map[string]string{}
 		for what, path := range map[string]string{
-			"form": "/api/v1/forms/" + w.Forms["demo"].PublicKey, "meeting form": "/api/v1/meeting-forms/" + w.MeetingForms["call"].PublicKey,
+			"form": "/api/v1/forms/" + w.Forms[fmt.Sprint("f", i)].PublicKey, "meeting form": "/api/v1/meeting-forms/" + w.MeetingForms[fmt.Sprint("m", i)].PublicKey,
 		} {
 			page := s.send(t, "GET", path+"/page?visitor="+url.QueryEscape(name)+"&x="+url.QueryEscape(name), "")
 			if page.status != 200 || !strings.Contains(page.header.Get("Content-Security-Policy"), "script-src 'self'") {
@@ -213,12 +215,12 @@ func TestPagesShowWhatIsStoredOrAskedAsText(t *testing.T) {
 		}
 		return found
 	}
-	plain := pages("plain name")
+	plain := pages(0)
 	if !strings.Contains(plain["form"], "script") || !strings.Contains(plain["search"], "input") {
 		t.Fatalf("the pages are %v", plain)
 	}
-	for _, probe := range probes {
-		for what, got := range pages(probe) {
+	for i, probe := range probes {
+		for what, got := range pages(i + 1) {
 			if want, ok := plain[what]; ok && got != want {
 				t.Errorf("with %q, the %s is made of\n%s\ninstead of\n%s", probe, what, got, want)
 			}

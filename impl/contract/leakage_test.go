@@ -21,7 +21,7 @@ import (
 // that it writes.
 func says(t *testing.T, env []string, args ...string) string {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), servertest.Binary, args...)
+	cmd := exec.CommandContext(t.Context(), released(t), args...)
 	cmd.Env = append(os.Environ(), env...)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
@@ -88,7 +88,7 @@ func TestNothingSecretOrPersonalIsEmitted(t *testing.T) {
 	p := servertest.StartPostgres(t)
 	address := strings.Replace(p.URL(), "inlet@", "inlet:leaky-database-password@", 1)
 	hooks := receive(t)
-	s := start(t, address, hooks.env...)
+	s := startReleased(t, address, hooks.env...)
 	defer s.Stop()
 	k := sweepOf(t, s, address, "private", "leakyorg", "leakyperson")
 	w := k.workspace
@@ -154,7 +154,7 @@ func TestNothingSecretOrPersonalIsEmitted(t *testing.T) {
 				}
 			})
 		}
-		for _, p := range places() {
+		for _, p := range declared(places()) {
 			work <- p
 		}
 		close(work)

@@ -17,7 +17,7 @@ import (
 var parsers = map[string][]string{
 	"cmd/inlet":       {"addresses", "apply"},
 	"gen/client":      {"codeOf", "retryAfter", "Do"},
-	"impl/api":        {"body", "parameters", "leadOf", "clientNetwork", "originOf", "requestID", "mediaType"},
+	"impl/api":        {"body", "parameters", "leadOf", "clientNetwork", "originOf", "requestID", "mediaType", "traced"},
 	"impl/auth":       {"FromHeader", "ParseToken"},
 	"impl/company":    {"NormalizeDomain", "NormalizeHost", "NamedDomain", "RegistrableDomain", "BusinessDomain", "NameKey"},
 	"impl/contact":    {"ParseEmail", "NormalizeEmail", "NormalizeLinkedIn", "NormalizePhone", "OneLine"},

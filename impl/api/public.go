@@ -128,7 +128,7 @@ func clientNetwork(r *http.Request, proxies []netip.Prefix) string {
 		return host
 	}
 	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
-	for i := len(hops) - 1; i >= 0 && isOneOf(client.Unmap().WithZone(""), proxies); i-- {
+	for i := len(hops) - 1; i >= 0 && isOneOf(client, proxies); i-- {
 		written := strings.TrimSpace(hops[i])
 		hop, err := netip.ParseAddr(written)
 		if err != nil { // some proxies add the port
@@ -149,7 +149,10 @@ func clientNetwork(r *http.Request, proxies []netip.Prefix) string {
 	return client.String()
 }
 
+// isOneOf tells addresses of these networks, in either form of IPv4 and with the
+// zone of a link that no network has.
 func isOneOf(a netip.Addr, networks []netip.Prefix) bool {
+	a = a.Unmap().WithZone("")
 	for _, n := range networks {
 		if n.Contains(a) {
 			return true

@@ -17,7 +17,7 @@ import (
 // of theirs recorded, at our cost.
 func (e *Edge) traced(r *http.Request, x *exchange) *http.Request {
 	ctx := r.Context()
-	if peer, err := netip.ParseAddrPort(r.RemoteAddr); err == nil && isOneOf(peer.Addr().Unmap(), e.guard.proxies) {
+	if peer, err := netip.ParseAddrPort(r.RemoteAddr); err == nil && isOneOf(peer.Addr(), e.guard.proxies) {
 		ctx = propagation.TraceContext{}.Extract(ctx, propagation.HeaderCarrier{"Traceparent": r.Header["Traceparent"]})
 	}
 	ctx, x.span = e.tracer.Root(ctx, x.pattern, trace.Server)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/netip"
 	"runtime"
@@ -20,6 +21,7 @@ import (
 	"github.com/inletdev/inlet/impl/docs"
 	"github.com/inletdev/inlet/impl/embed"
 	"github.com/inletdev/inlet/impl/event"
+	"github.com/inletdev/inlet/impl/limit"
 	"github.com/inletdev/inlet/impl/motion"
 	"github.com/inletdev/inlet/impl/page"
 	"github.com/inletdev/inlet/impl/trace"
@@ -27,26 +29,31 @@ import (
 	"github.com/inletdev/inlet/impl/work"
 )
 
-// Limits of connections, against clients that are slow or never finish.
+// headerBytes is how large the headers of a request may be, its first line among
+// them; net/http adds 4 KB. How long things may take is in limit/timeouts.go.
+const headerBytes = 32 << 10
+
+// What a client may do over one connection of HTTP/2, which there is where TLS is.
 const (
-	headerTimeout = 10 * time.Second // to send the headers
-	readTimeout   = 30 * time.Second // to send the body too
-	writeTimeout  = 60 * time.Second // from the headers to the end of the answer
-	idleTimeout   = 2 * time.Minute  // between requests of a connection
-	headerBytes   = 32 << 10
-	readyTimeout  = 2 * time.Second         // for the database to say that it is there
-	restTimeout   = 1500 * time.Millisecond // for what is left once requests are answered
+	streams      = 100              // requests at a time
+	streamBytes  = 64 << 10         // of each body that are taken before anybody reads them
+	streamsBytes = 256 << 10        // and of all together
+	silentFor    = 30 * time.Second // before the client is asked whether it is still there
+	pongWithin   = 10 * time.Second
+	stuckFor     = 20 * time.Second // without taking one byte of an answer
 )
 
 // A Server is everything that `inlet serve` runs on one database.
 type Server struct {
-	http     *http.Server
-	metrics  http.Handler
-	recorder *event.Recorder
-	refusals *event.Refusals
-	engine   *motion.Engine
-	stopJobs func()
-	draining atomic.Bool
+	log         *slog.Logger
+	http        *http.Server
+	connections *connections
+	metrics     http.Handler
+	recorder    *event.Recorder
+	refusals    *event.Refusals
+	engine      *motion.Engine
+	stopJobs    func()
+	draining    atomic.Bool
 }
 
 // Config says how a server is reached, and by what it is watched.
@@ -79,6 +86,7 @@ func NewServer(ctx context.Context, d *db.DB, log *slog.Logger, c Config) (*Serv
 	registry.MustRegister(d, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	registerBuild(registry)
 	s := &Server{
+		log: log, connections: newConnections(log),
 		metrics:  unread(promhttp.HandlerFor(registry, promhttp.HandlerOpts{})),
 		recorder: event.NewRecorder(d, runtime.GOMAXPROCS(0), registry, c.Tracer),
 		refusals: event.NewRefusals(d, registry),
@@ -90,7 +98,7 @@ func NewServer(ctx context.Context, d *db.DB, log *slog.Logger, c Config) (*Serv
 	edge, err := api.New(mux, api.Parts{
 		DB: d, Recorder: s.recorder, Refusals: s.refusals, Lists: event.NewLists(d, page.NewSigner(cursorKey)),
 		Identifier: identifier, Log: log, Metrics: registry, Tracer: c.Tracer,
-		PublicURL: c.PublicURL, Proxies: c.Proxies,
+		PublicURL: c.PublicURL, Proxies: c.Proxies, Crowded: crowded,
 	})
 	if err != nil {
 		return nil, err
@@ -104,15 +112,8 @@ func NewServer(ctx context.Context, d *db.DB, log *slog.Logger, c Config) (*Serv
 	if !c.OwnMetrics {
 		mux.Handle("GET /metrics", s.metrics)
 	}
-	s.http = &http.Server{
-		Handler:           s.leaving(edge),
-		ReadHeaderTimeout: headerTimeout,
-		ReadTimeout:       readTimeout,
-		WriteTimeout:      writeTimeout,
-		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    headerBytes,
-		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
-	}
+	s.http = newHTTP(s.leaving(edge), log)
+	s.http.ConnState, s.http.ConnContext = s.connections.state, s.connections.mark
 	working, cancel := context.WithCancel(context.Background())
 	wait := work.Run(working, work.Watch{Log: log, Metrics: registry, Tracer: c.Tracer},
 		jobs(d, s.refusals, s.engine, newBacklog(d, registry), c.Tracer))
@@ -120,11 +121,33 @@ func NewServer(ctx context.Context, d *db.DB, log *slog.Logger, c Config) (*Serv
 	return s, nil
 }
 
-// HTTP is the server of the REST API; the caller gives it a listener.
+// newHTTP makes an HTTP server with every time-out set.
+func newHTTP(handler http.Handler, log *slog.Logger) *http.Server {
+	return &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: limit.RequestHeaders,
+		ReadTimeout:       limit.RequestHeaders, // bodies that keep coming get more: api/body.go
+		WriteTimeout:      limit.Answer,
+		IdleTimeout:       limit.IdleConnection,
+		MaxHeaderBytes:    headerBytes,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams: streams, MaxReceiveBufferPerStream: streamBytes, MaxReceiveBufferPerConnection: streamsBytes,
+			SendPingTimeout: silentFor, PingTimeout: pongWithin, WriteByteTimeout: stuckFor,
+		},
+	}
+}
+
+// HTTP is the server of the REST API; the caller gives it a listener, which is to
+// be Bounded.
 func (s *Server) HTTP() *http.Server { return s.http }
 
+// Bounded gives a listener that accepts as many connections as the server can
+// have.
+func (s *Server) Bounded(l net.Listener) net.Listener { return bounded{l, s.connections} }
+
 // Metrics serves Prometheus metrics, for a listener of their own.
-func (s *Server) Metrics() http.Handler { return s.metrics }
+func (s *Server) Metrics() *http.Server { return newHTTP(s.metrics, s.log) }
 
 // Drain says that the server is about to end, while it still serves: it is not
 // ready any more, so that balancers stop sending requests, and each connection
@@ -157,7 +180,7 @@ func (s *Server) Close(ctx context.Context) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = s.http.Close() // a client that does not get done with its request is no failure of ours
 	}
-	rest, cancel := context.WithTimeout(context.WithoutCancel(ctx), restTimeout)
+	rest, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit.StopRest)
 	defer cancel()
 	closed := make(chan error, 1)
 	go func() {
@@ -195,9 +218,17 @@ func (s *Server) ready(d *db.DB) http.HandlerFunc {
 			w.Write([]byte("the server is about to end\n"))
 			return
 		}
-		ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
+		ctx, cancel := context.WithTimeout(r.Context(), limit.Ready)
 		defer cancel()
-		if d.Ping(ctx) != nil {
+		answered := make(chan error, 1)
+		go func() { answered <- d.Ping(ctx) }() // one that hangs does not even notice the context
+		var err error
+		select {
+		case err = <-answered:
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+		if err != nil {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			w.Write([]byte("the database does not answer\n"))
 			return

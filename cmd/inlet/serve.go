@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/http"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -18,14 +17,15 @@ import (
 
 	"github.com/inletdev/inlet/db"
 	"github.com/inletdev/inlet/impl"
+	"github.com/inletdev/inlet/impl/limit"
 	"github.com/inletdev/inlet/impl/telemetry"
 	"github.com/inletdev/inlet/impl/trace"
 	"github.com/inletdev/inlet/openapi"
 )
 
-// stopWithin bounds how long requests in flight are waited for once the server
-// has drained.
-const stopWithin = 8 * time.Second
+// softMemory is what the collector of garbage tries to stay below, whatever the
+// load: what requests, events and connections may hold at most is less.
+const softMemory = 512 << 20
 
 // flushWithin bounds how long a collector is waited for at the end, while the
 // database is closed.
@@ -46,6 +46,9 @@ func (c *serveCmd) Run() error {
 	// heap has grown threefold costs a few megabytes and saves much of the work.
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(200)
+	}
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(softMemory)
 	}
 
 	if err := collectorSecrets(); err != nil {
@@ -116,15 +119,17 @@ func (c *serveCmd) serve(
 	failed := make(chan error, 2)
 	server.HTTP().TLSConfig = secure
 	go func() {
+		bounded := server.Bounded(listener)
 		if secure != nil {
-			failed <- server.HTTP().ServeTLS(listener, "", "")
+			failed <- server.HTTP().ServeTLS(bounded, "", "")
 			return
 		}
-		failed <- server.HTTP().Serve(listener)
+		failed <- server.HTTP().Serve(bounded)
 	}()
 
 	if c.MetricsListen != "" {
-		metrics := &http.Server{Addr: c.MetricsListen, Handler: server.Metrics(), ReadHeaderTimeout: 5 * time.Second}
+		metrics := server.Metrics()
+		metrics.Addr = c.MetricsListen
 		go func() { failed <- fmt.Errorf("metrics: %w", metrics.ListenAndServe()) }()
 		defer metrics.Close()
 	}
@@ -134,10 +139,10 @@ func (c *serveCmd) serve(
 	case err = <-failed:
 	case <-ctx.Done():
 		stop() // a second signal ends the process at once
-		log.Info("stopping", "drain", c.Drain.String(), "within", stopWithin.String())
+		log.Info("stopping", "drain", c.Drain.String(), "within", limit.StopAnswers.String())
 		server.Drain(context.Background(), c.Drain)
 	}
-	bounded, cancel := context.WithTimeout(context.Background(), stopWithin)
+	bounded, cancel := context.WithTimeout(context.Background(), limit.StopAnswers)
 	defer cancel()
 	return errors.Join(err, server.Close(bounded))
 }

@@ -5,6 +5,7 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -42,6 +43,8 @@ type Parts struct {
 	Metrics    prometheus.Registerer
 	Tracer     *trace.Tracer // nil: off
 
+	Crowded func(context.Context) bool // whether a request came over a connection that is one too many; may be nil
+
 	PublicURL string         // where clients reach the server; may be empty
 	Proxies   []netip.Prefix // networks whose X-Forwarded-For and traceparent are believed
 }
@@ -54,12 +57,12 @@ func New(mux *http.ServeMux, p Parts) (*Edge, error) {
 		return nil, err
 	}
 	guard := &guard{
-		admitter: auth.NewAdmitter(p.DB), validators: validators,
+		admitter: auth.NewAdmitter(p.DB), validators: validators, places: newPlaces(),
 		now: p.DB.Now, proxies: p.Proxies, publicURL: p.PublicURL,
 	}
 	edge := &Edge{
 		mux: mux, guard: guard, refusals: p.Refusals, log: p.Log,
-		metrics: newMetrics(p.Metrics, &guard.bodies), tracer: p.Tracer, onlyHTTPS: aYear(p.PublicURL),
+		metrics: newMetrics(p.Metrics, &guard.bodies), tracer: p.Tracer, onlyHTTPS: aYear(p.PublicURL), crowded: p.Crowded,
 	}
 
 	operations := API{

@@ -9,17 +9,20 @@ import (
 
 	"github.com/inletdev/inlet/gen/api"
 	"github.com/inletdev/inlet/impl/fault"
+	"github.com/inletdev/inlet/impl/limit"
 )
 
 // What the bodies of all requests in flight may take together; beyond it requests
 // are turned away for a moment. No sender gets more than its part: bodies that
 // never arrive must not shut out the others. Whoever needs no credential cannot
-// take from those who have one.
+// take from those who have one. A body takes its part as it arrives, not as it is
+// announced: to hold on to much, one has to send much.
 const (
 	bodyBytes          = 64 << 20
 	workspaceBodyBytes = 16 << 20
 	publicBodyBytes    = 16 << 20
 	networkBodyBytes   = 1 << 20
+	firstBodyBytes     = 4 << 10 // room that a body gets before it is there; then four times as much each time
 	bodyWait           = time.Second
 )
 
@@ -76,30 +79,66 @@ func (b *bodies) release(of sender, bytes int64) {
 // read reads a body whole, so that its cap comes before its media type and its
 // content. What it takes is to be released when the request has been answered.
 func (b *bodies) read(w http.ResponseWriter, r *http.Request, op *api.Operation, of sender) (body []byte, taken int64, err error) {
-	taken = op.MaxBody
-	if r.ContentLength >= 0 {
-		taken = r.ContentLength
-	}
-	if taken > op.MaxBody {
+	announced := r.ContentLength
+	if announced > op.MaxBody {
 		return nil, 0, tooLarge(op)
 	}
-	if !b.take(of, taken) {
-		return nil, 0, codeOf(op, http.StatusServiceUnavailable).In(bodyWait)
+	if announced < 0 {
+		announced = op.MaxBody + 1 // one byte more tells that it is too large
 	}
-	if r.ContentLength >= 0 {
-		body = make([]byte, r.ContentLength)
-		_, err = io.ReadFull(r.Body, body)
-	} else {
-		body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, op.MaxBody))
+	var rest patient
+	for int64(len(body)) < announced {
+		room := min(announced, max(firstBodyBytes, 4*int64(len(body))))
+		if !b.take(of, room-taken) {
+			return nil, taken, codeOf(op, http.StatusServiceUnavailable).In(bodyWait)
+		}
+		taken = room
+		before := len(body)
+		body = append(make([]byte, 0, room), body...)
+		var n int
+		if before == 0 { // it comes with the headers, as a rule, and within their time
+			n, err = io.ReadFull(r.Body, body[:room])
+			rest = patient{w: w, since: time.Now(), got: n}
+		} else {
+			n, err = rest.readFull(r.Body, body[before:room])
+		}
+		if body = body[:before+n]; err != nil {
+			break
+		}
 	}
-	if more := (*http.MaxBytesError)(nil); errors.As(err, &more) {
+	switch {
+	case r.ContentLength < 0 && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)):
+	case r.ContentLength < 0 && err == nil:
 		return nil, taken, tooLarge(op)
-	}
-	if err != nil {
+	case err != nil:
 		// The client stopped sending: whatever is answered, it hardly hears it.
 		return nil, taken, codeOf(op, http.StatusBadRequest).Says("the body ended before its announced length")
 	}
 	return body, taken, nil
+}
+
+// patient waits for what comes after the first part of a body: as long as it comes
+// at a rate that is worth waiting for.
+type patient struct {
+	w     http.ResponseWriter
+	since time.Time
+	got   int
+}
+
+func (p *patient) readFull(from io.Reader, room []byte) (n int, err error) {
+	for n < len(room) && err == nil {
+		worth := limit.RequestHeaders + time.Duration(p.got)*time.Second/limit.BodyBytesPerSecond
+		// Without a connection, as in tests, there is nothing to wait for.
+		_ = http.NewResponseController(p.w).SetReadDeadline(p.since.Add(min(worth, limit.RequestBody)))
+		var more int
+		more, err = from.Read(room[n:])
+		n += more
+		p.got += more
+	}
+	if n == len(room) {
+		return n, nil
+	}
+	return n, err
 }
 
 func tooLarge(op *api.Operation) *fault.Fault {

@@ -36,6 +36,8 @@ type exchange struct {
 	one       [1]event.Parsed
 	fault     *fault.Fault // what the client was told, if it was refused
 	span      trace.Span   // of an operation
+	place     place        // among those who work on the database
+	cancel    func()       // ends that work; nil before it begins
 
 	authorization []string // the header, for admission
 	origin        string   // of the page that sent it, of public operations
@@ -43,6 +45,14 @@ type exchange struct {
 
 // isIntake tells whether the operation takes events in.
 func (x *exchange) isIntake() bool { return x.op != nil && x.op.Tag == eventsTag && x.op.MaxBody > 0 }
+
+// arrived ends the wait for a request of which nothing is left to be read. The
+// connection is watched on, for a client that goes away, and the end of that wait
+// would pass for one.
+func (x *exchange) arrived() {
+	// Without a connection, as in tests, there is nothing to wait for.
+	_ = http.NewResponseController(x.recorder.ResponseWriter).SetReadDeadline(time.Time{})
+}
 
 // Header values that every answer has; shared, so never to be changed. An answer
 // that says nothing else is data for whoever asked: kept by nobody, no page, in
@@ -82,6 +92,7 @@ type Edge struct {
 	log      *slog.Logger
 	metrics  *metrics
 	tracer   *trace.Tracer
+	crowded  func(context.Context) bool // whether the connection is one too many for operations; may be nil
 
 	onlyHTTPS []string // for how long; nil where clients may use HTTP
 }
@@ -90,6 +101,7 @@ func (e *Edge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	start := time.Now()
 	x := &exchange{requestID: requestID(r), recorder: recorder{ResponseWriter: w}, span: trace.Off}
 	out := &x.recorder
+	out.place = &x.place
 	x.ids[0] = x.requestID
 	h := out.Header()
 	h["X-Request-Id"] = x.ids[:]
@@ -119,6 +131,10 @@ func (e *Edge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 			e.refuse(out, x, fault.InternalError.New())
 		}
+		x.place.leave()
+		if x.cancel != nil {
+			x.cancel()
+		}
 		e.guard.bodies.release(x.bodyOf, x.bodyTaken)
 		e.record(r, x, out, time.Since(start))
 	}()
@@ -137,6 +153,11 @@ func (e *Edge) route(w http.ResponseWriter, r *http.Request, x *exchange) {
 		return
 	}
 	if x.op = operations[x.pattern]; x.op != nil {
+		if e.crowded != nil && e.crowded(r.Context()) {
+			w.Header()["Connection"] = closing
+			e.refuse(w, x, shed(codeOf(x.op, http.StatusServiceUnavailable)))
+			return
+		}
 		if e.tracer != nil {
 			r = e.traced(r, x)
 		}
@@ -230,15 +251,17 @@ func requestID(r *http.Request) string {
 
 var requestIDs = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
-// recorder notes the status of an answer.
+// recorder notes the status of an answer, with which the work on it is over.
 type recorder struct {
 	http.ResponseWriter
 	status int
+	place  *place
 }
 
 func (r *recorder) WriteHeader(status int) {
 	if r.status == 0 {
 		r.status = status
+		r.place.leave()
 	}
 	r.ResponseWriter.WriteHeader(status)
 }
@@ -246,6 +269,7 @@ func (r *recorder) WriteHeader(status int) {
 func (r *recorder) Write(b []byte) (int, error) {
 	if r.status == 0 {
 		r.status = http.StatusOK
+		r.place.leave()
 	}
 	return r.ResponseWriter.Write(b)
 }

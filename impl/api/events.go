@@ -44,6 +44,9 @@ func (s Events) CreateEvent(ctx context.Context, _ api.CreateEventRequestObject)
 // CreateEventBatch records up to 100 events and says what became of each.
 func (s Events) CreateEventBatch(ctx context.Context, _ api.CreateEventBatchRequestObject) (api.CreateEventBatchResponseObject, error) {
 	x := exchangeOf(ctx)
+	if err := s.recorder.Full(x.caller.Workspace); err != nil {
+		return nil, err // reading a batch takes long
+	}
 	var f *fault.Fault
 	if x.events, f = event.ParseBatch(x.body); f != nil {
 		return nil, s.guard.afterAdmission(ctx, x, f)
@@ -65,7 +68,7 @@ func (s Events) CreateEventBatch(ctx context.Context, _ api.CreateEventBatchRequ
 func (s Events) record(ctx context.Context, x *exchange) ([]event.Result, error) {
 	results, err := s.recorder.Record(ctx, x.caller, x.events)
 	if errors.Is(err, event.ErrStaleCaller) {
-		if err := s.guard.admit(ctx, x); err != nil {
+		if err := s.guard.admitRecalled(ctx, x); err != nil {
 			return nil, err
 		}
 		return s.recorder.Record(ctx, x.caller, x.events)

@@ -36,6 +36,7 @@ type guard struct {
 	admitter   *auth.Admitter
 	validators validators
 	bodies     bodies
+	places     places
 
 	// Of public operations.
 	addresses limit.Minute
@@ -50,21 +51,41 @@ func (g *guard) pass(w http.ResponseWriter, r *http.Request, x *exchange) error 
 		return g.passPublic(w, r, x)
 	}
 	x.authorization = r.Header.Values("Authorization")
-	// Intake of events admits its caller in the statement that records them. A
-	// recalled caller without the scopes may have them by now.
-	if x.isIntake() {
-		x.caller = g.admitter.Recall(x.authorization)
-	}
-	if x.caller == nil || x.caller.Require(x.op.Scopes) != nil {
-		err := g.admit(r.Context(), x)
-		if x.caller != nil && x.caller.Rate != nil {
-			setRate(w.Header(), x.caller.Rate)
-		}
-		if err != nil {
+	if x.caller = g.admitter.Recall(x.authorization); x.caller == nil {
+		if err := g.admitStranger(w, r, x); err != nil {
 			return err
 		}
 	}
-	return g.afterAdmission(r.Context(), x, g.check(w, r, x))
+	if !x.caller.Recalled {
+		if err := g.check(w, r, x); err != nil || x.isIntake() {
+			return err
+		}
+		return g.places.enterCaller(r, x)
+	}
+	// Intake of events admits its caller in the statement that records them. A
+	// recalled caller without the scopes may have them by now.
+	if x.isIntake() && x.caller.Require(x.op.Scopes) == nil {
+		return g.afterAdmission(r.Context(), x, g.check(w, r, x))
+	}
+	// What is known of the caller is enough to wait for the body, which must not
+	// keep a place among those who work.
+	if g.places.callers.Full(sender{workspace: x.caller.Workspace}) {
+		return shed(codeOf(x.op, http.StatusServiceUnavailable))
+	}
+	checked := g.check(w, r, x)
+	if isShed(checked) {
+		return checked
+	}
+	if err := g.places.enterCaller(r, x); err != nil {
+		return err
+	}
+	if err := g.admit(r.Context(), x); err != nil {
+		return err
+	}
+	if x.isIntake() {
+		x.place.leave()
+	}
+	return checked
 }
 
 // admit makes sure, now, of the caller, the rate, the switch and the scopes.
@@ -78,11 +99,43 @@ func (g *guard) admit(ctx context.Context, x *exchange) error {
 	return x.caller.Require(x.op.Scopes)
 }
 
+// admitStranger admits a credential that tells nothing until the database is
+// asked, or recalls its caller if it was admitted meanwhile: after a start everybody
+// is a stranger, and many come with one key.
+func (g *guard) admitStranger(w http.ResponseWriter, r *http.Request, x *exchange) error {
+	ctx, cancel := context.WithTimeout(r.Context(), limit.Handling)
+	defer cancel()
+	if err := g.places.take(ctx, x, &g.places.strangers, sender{network: clientNetwork(r, g.proxies)}); err != nil {
+		return err
+	}
+	defer x.place.leave()
+	if x.caller = g.admitter.Recall(x.authorization); x.caller != nil {
+		return nil
+	}
+	err := g.admit(ctx, x)
+	if x.caller != nil && x.caller.Rate != nil {
+		setRate(w.Header(), x.caller.Rate)
+	}
+	return err
+}
+
+// admitRecalled is admit for a caller whose events are not recorded after all, or
+// not yet.
+func (g *guard) admitRecalled(ctx context.Context, x *exchange) error {
+	ctx, cancel := context.WithTimeout(ctx, limit.Handling)
+	defer cancel()
+	if err := g.places.take(ctx, x, &g.places.callers, sender{workspace: x.caller.Workspace}); err != nil {
+		return err
+	}
+	defer x.place.leave() // what is recorded needs none
+	return g.admit(ctx, x)
+}
+
 // afterAdmission gives the error of something that comes behind admission,
 // which has to take place first where the caller was only recalled.
 func (g *guard) afterAdmission(ctx context.Context, x *exchange, err error) error {
-	if err != nil && x.caller.Recalled {
-		if err := g.admit(ctx, x); err != nil {
+	if err != nil && x.caller.Recalled && !isShed(err) {
+		if err := g.admitRecalled(ctx, x); err != nil {
 			return err
 		}
 	}
@@ -106,6 +159,7 @@ func (g *guard) check(w http.ResponseWriter, r *http.Request, x *exchange) error
 	if x.body, x.bodyTaken, err = g.bodies.read(w, r, x.op, x.bodyOf); err != nil {
 		return err
 	}
+	x.arrived()
 	if err := mediaType(r.Header, x.op); err != nil {
 		return err
 	}

@@ -46,14 +46,24 @@ func (g *guard) passPublic(w http.ResponseWriter, r *http.Request, x *exchange) 
 	if err := g.takeAddress(kind, x.bodyOf.network, allowed); err != nil {
 		return err
 	}
+	if g.places.public.Full(x.bodyOf) {
+		return shed(codeOf(x.op, http.StatusServiceUnavailable))
+	}
 	x.origin = originOf(r, g.publicURL)
-	return g.check(w, r, x)
+	if err := g.check(w, r, x); err != nil {
+		return err
+	}
+	return g.places.enter(r, x, &g.places.public, x.bodyOf)
 }
 
 // TakeRead counts a request for a page of anybody's, of the address that it came
-// from.
+// from, and lets it work on the database.
 func (e *Edge) TakeRead(r *http.Request) error {
-	return e.guard.takeAddress("read", clientNetwork(r, e.guard.proxies), limit.EmbedReadsPerAddress)
+	of := sender{network: clientNetwork(r, e.guard.proxies)}
+	if err := e.guard.takeAddress("read", of.network, limit.EmbedReadsPerAddress); err != nil {
+		return err
+	}
+	return e.guard.places.enter(r, exchangeOf(r.Context()), &e.guard.places.public, of)
 }
 
 // TakeKey counts a request of a form, by its public key.

@@ -92,7 +92,7 @@ var sections = func() []section {
 	return append(all,
 		section{Title: "Reference", Pages: []*page{made("errors", errorCatalogue()), read("changelog")}},
 		section{Title: "Trust", Pages: []*page{
-			read("architecture"), read("threat-model"), read("fuzzing"), read("faults"), read("benchmarks"),
+			read("architecture"), read("threat-model"), read("fuzzing"), read("faults"), read("overload"), read("benchmarks"),
 		}},
 	)
 }()

@@ -75,8 +75,7 @@ func (l *lane) run() {
 			l.metrics.waited.Observe(began.Sub(o.at).Seconds())
 			o.waiting.End()
 		}
-		// A client that went away before its group left is not recorded.
-		offers = slices.DeleteFunc(offers, func(o *offer) bool { return o.ctx.Err() != nil })
+		offers = turnAwayLate(offers)
 		slices.SortStableFunc(offers, func(a, b *offer) int { return cmp.Compare(a.workspace, b.workspace) })
 		l.conn = <-l.free
 		l.wait = len(offers) < overlapFrom
@@ -92,6 +91,20 @@ func (l *lane) run() {
 		}
 		l.queue.giveBack(workspaces)
 	}
+}
+
+// turnAwayLate gives the offers that are still worth recording. A client that went
+// away before its group left is not recorded.
+func turnAwayLate(offers []*offer) []*offer {
+	before := time.Now().Add(-offerPatience)
+	return slices.DeleteFunc(offers, func(o *offer) bool {
+		if o.at.After(before) {
+			return o.ctx.Err() != nil
+		}
+		o.settle(busy())
+		close(o.done)
+		return true
+	})
 }
 
 // flush makes groups durable that were recorded without waiting for the disk,
@@ -212,7 +225,7 @@ func (l *lane) record(offers []*offer) {
 		offers = l.try(offers)
 	}
 	for _, o := range offers {
-		o.settle(fault.EventsUnavailable.In(busyFor))
+		o.settle(busy())
 	}
 }
 

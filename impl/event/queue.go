@@ -1,6 +1,9 @@
 package event
 
-import "sync"
+import (
+	"sync"
+	"time"
+)
 
 // What may wait to be recorded, by weight; beyond it requests are turned away.
 // One workspace gets no more than its part, and the reserve is for workspaces
@@ -10,6 +13,15 @@ const (
 	queueBytes     = 64 << 20
 	reserveBytes   = 32 << 20
 	workspaceBytes = 8 << 20
+)
+
+// How long offers wait is bounded by how many may: as many as it takes for none to
+// wait longer than waitAtMost, which the queue finds out by trying. It keeps two
+// groups in any case, for small groups cost more an event.
+const (
+	waitAtMost   = 200 * time.Millisecond
+	fewestEvents = 2 * groupEvents
+	mostEvents   = 32 * groupEvents
 )
 
 // anotherFrom is how many events must wait for another lane to begin while one
@@ -29,6 +41,8 @@ type queue struct {
 	working int     // lanes that are at work
 	events  int     // of all lines
 	bytes   int
+	room    int  // events that may wait
+	refused bool // some were, for want of room, since the last take
 	closed  bool
 }
 
@@ -40,7 +54,7 @@ type line struct {
 }
 
 func newQueue() *queue {
-	return &queue{lines: make(map[int64]*line)}
+	return &queue{lines: make(map[int64]*line), room: mostEvents}
 }
 
 // await has a lane wait until it is woken. The lane that worked last is woken
@@ -66,13 +80,11 @@ func (q *queue) add(o *offer) bool {
 	bytes := o.weight()
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	l := q.lines[o.workspace]
-	switch {
-	case q.closed,
-		l == nil && q.bytes+bytes > queueBytes+reserveBytes,
-		l != nil && (q.bytes+bytes > queueBytes || l.bytes+bytes > workspaceBytes):
+	if !q.fits(o.workspace, len(o.events), bytes) {
 		return false
-	case l == nil:
+	}
+	l := q.lines[o.workspace]
+	if l == nil {
 		l = &line{}
 		q.lines[o.workspace] = l
 		q.turns = append(q.turns, o.workspace)
@@ -89,6 +101,29 @@ func (q *queue) add(o *offer) bool {
 		}
 	}
 	return true
+}
+
+// full tells whether an offer of a workspace would be turned away, whatever is in
+// it.
+func (q *queue) full(workspace int64) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return !q.fits(workspace, 1, 0)
+}
+
+// fits tells whether there is room. Where there is none left, a workspace still
+// has its part of it, and one that has nothing waiting may add to it.
+func (q *queue) fits(workspace int64, events, bytes int) bool {
+	l := q.lines[workspace]
+	switch {
+	case q.closed:
+		return false
+	case l == nil && (q.events+events > 2*q.room || q.bytes+bytes > queueBytes+reserveBytes),
+		l != nil && q.events+events > q.room && l.events+events > q.room/len(q.lines):
+		q.refused = true
+		return false
+	}
+	return l == nil || q.bytes+bytes <= queueBytes && l.bytes+bytes <= workspaceBytes
 }
 
 // worthwhile tells whether a lane should begin now.
@@ -142,7 +177,29 @@ func (q *queue) take(events int) (offers []*offer, workspaces []int64) {
 		}
 		lines = left
 	}
+	q.learn(offers)
 	return offers, workspaces
+}
+
+// learn finds out how many events may wait from how long those taken did: fewer
+// where it was too long, and more again where it was not and others were turned
+// away.
+func (q *queue) learn(taken []*offer) {
+	oldest := taken[0].at
+	for _, o := range taken {
+		if o.at.Before(oldest) {
+			oldest = o.at
+		}
+	}
+	switch {
+	case time.Since(oldest) > waitAtMost:
+		q.room = max(fewestEvents, min(q.room, q.events)*3/4)
+	case q.refused:
+		q.room = min(mostEvents, q.room+groupEvents/8)
+	case q.room < mostEvents:
+		q.room = min(mostEvents, q.room+groupEvents)
+	}
+	q.refused = false
 }
 
 // giveBack ends a lane's work on its workspaces; those that have more waiting get

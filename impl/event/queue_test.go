@@ -10,7 +10,7 @@ import (
 )
 
 func offered(workspace int64, events int) *offer {
-	return &offer{workspace: workspace, caller: &auth.Caller{Workspace: workspace}, events: make([]Parsed, events)}
+	return &offer{workspace: workspace, caller: &auth.Caller{Workspace: workspace}, events: make([]Parsed, events), at: time.Now()}
 }
 
 func TestAFloodOfOneWorkspaceDoesNotHoldUpTheOthers(t *testing.T) {
@@ -128,5 +128,64 @@ func TestAQueueIsBoundedAndNoWorkspaceGetsMoreThanItsPart(t *testing.T) {
 	}
 	if q.add(offered(1, 1)) {
 		t.Error("a closed queue takes another")
+	}
+}
+
+func TestWhereOffersWaitForTooLongFewerMayWaitAndMoreAgainWhereTheyDoNot(t *testing.T) {
+	q := newQueue()
+	late := func(workspace int64) *offer {
+		o := offered(workspace, 100)
+		o.at = time.Now().Add(-time.Second)
+		return o
+	}
+	for q.add(late(1)) {
+	}
+	if q.events < mostEvents-100 && q.lines[1].bytes < workspaceBytes-100<<10 {
+		t.Errorf("an idle queue takes %d events", q.events)
+	}
+	for q.room > fewestEvents || q.events > fewestEvents {
+		_, workspaces := q.take(groupEvents)
+		q.giveBack(workspaces)
+		if q.room > fewestEvents && !q.add(late(1)) && q.events == 0 {
+			t.Fatal("an empty queue takes nothing")
+		}
+	}
+	for q.add(late(1)) {
+	}
+	if q.events > fewestEvents {
+		t.Errorf("%d events wait, although they wait for too long", q.events)
+	}
+	if !q.full(1) || q.full(2) || !q.add(late(2)) {
+		t.Error("another workspace, which has nothing waiting, is turned away")
+	}
+	for q.room < mostEvents {
+		q.add(offered(1, 100))
+		offers, workspaces := q.take(groupEvents)
+		for _, o := range offers {
+			o.at = time.Now()
+		}
+		q.giveBack(workspaces)
+		if len(q.lines) == 0 && q.room < fewestEvents {
+			t.Fatal("it never learns that there is room again")
+		}
+	}
+}
+
+func TestAnOfferThatWaitedForTooLongIsTurnedAwayAndNotRecorded(t *testing.T) {
+	in, late := offered(1, 1), offered(1, 1)
+	late.at = time.Now().Add(-2 * offerPatience)
+	for _, o := range []*offer{in, late} {
+		o.ctx, o.done = t.Context(), make(chan struct{})
+	}
+	if left := turnAwayLate([]*offer{in, late}); len(left) != 1 || left[0] != in {
+		t.Errorf("%d offers are left to be recorded", len(left))
+	}
+	select {
+	case <-late.done:
+		if late.err == nil {
+			t.Error("its request is not told")
+		}
+	default:
+		t.Error("its request waits on")
 	}
 }

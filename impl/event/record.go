@@ -3,6 +3,7 @@ package event
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -16,7 +17,10 @@ import (
 
 const (
 	awayFor = 5 * time.Second // what a client is asked to wait while the database is away
-	busyFor = time.Second     // and while too much is waiting to be recorded
+	busyFor = 4 * time.Second // and at most, a second at least, while too much is waiting to be recorded
+	// offerPatience is how long an offer may wait for a lane before it is turned
+	// away: a disk that stops for a moment costs nobody their events.
+	offerPatience = 3 * time.Second
 )
 
 // A Result is what became of one event of a request.
@@ -84,7 +88,7 @@ func (r *Recorder) Record(ctx context.Context, caller *auth.Caller, events []Par
 	if !r.queue.add(o) {
 		trace.Fail(o.waiting, "queue_full")
 		o.waiting.End()
-		return nil, fault.EventsUnavailable.In(busyFor)
+		return nil, busy()
 	}
 	select {
 	case <-o.done:
@@ -92,6 +96,21 @@ func (r *Recorder) Record(ctx context.Context, caller *auth.Caller, events []Par
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
+}
+
+// Full tells whether what a workspace sends now is turned away, whatever it is; the
+// error is then the one of Record.
+func (r *Recorder) Full(workspace int64) error {
+	if r.queue.full(workspace) {
+		return busy()
+	}
+	return nil
+}
+
+// busy says that too much is waiting, and when to come back: at random, so that
+// those who come at once do not come back at once.
+func busy() *fault.Fault {
+	return fault.EventsUnavailable.In(rand.N(busyFor))
 }
 
 // An offer is one request on its way through a lane.

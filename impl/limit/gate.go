@@ -1,0 +1,209 @@
+package limit
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+)
+
+// How long a request may wait to be let in. A burst may wait, for it passes, and so
+// may those who come while the database stops for a moment. Where a line stays for
+// longer although it moves, more come than are served: from then on whoever has
+// waited for longer than a moment is turned away, so that those who are served are
+// served soon. (A line of fixed length would make everybody wait for as long as it
+// is.) A moment is some times what the work of those inside takes, within bounds:
+// where the database is slow, the same few clients wait for longer, and are not too
+// many for it.
+const (
+	momentOfWork   = 10 // times
+	shortestMoment = 100 * time.Millisecond
+	longestMoment  = 2 * time.Second
+	standingFor    = time.Second
+	standingAfter  = 50 // let in from the line
+	longestWait    = 5 * time.Second
+)
+
+// Who may wait: each costs a goroutine and what it holds. One sender leaves room
+// for others.
+const (
+	lineLength = 1024
+	allLines   = 4096
+)
+
+// A Gate lets so many requests work at a time and has the others wait for a
+// moment, in a line for each sender. Those who are next come from every line in
+// turn, so whoever floods waits behind nobody's requests but their own.
+type Gate[S comparable] struct {
+	// Most may be inside, and so many of one sender.
+	Most, Share int
+	// Reserve are places for senders who have nobody inside, kept from those who
+	// have.
+	Reserve int
+
+	mu      sync.Mutex
+	inside  int
+	senders map[S]*line[S]
+	turns   []*line[S] // the lines, the next one first
+	waiting int
+	work    time.Duration // what it takes, lately
+}
+
+// A line is what there is of one sender.
+type line[S comparable] struct {
+	sender  S
+	inside  int
+	since   time.Time // somebody waits
+	letIn   int       // of those who waited, since then
+	waiting []*waiter
+}
+
+type waiter struct {
+	since time.Time
+	told  chan bool // whether it is let in
+}
+
+// moment is as long as anybody should wait where a line is standing.
+func (g *Gate[S]) moment() time.Duration {
+	return min(max(momentOfWork*g.work, shortestMoment), longestMoment)
+}
+
+// Enter waits to be let in. It is false if that would take too long, or the
+// context ended; if it is true, Leave must follow.
+func (g *Gate[S]) Enter(ctx context.Context, who S) bool {
+	g.mu.Lock()
+	l := g.senders[who]
+	if l == nil {
+		if g.senders == nil {
+			g.senders = make(map[S]*line[S])
+		}
+		l = &line[S]{sender: who}
+		g.senders[who] = l
+	}
+	if len(l.waiting) == 0 && g.fits(l) {
+		g.letIn(l)
+		g.mu.Unlock()
+		return true
+	}
+	now := time.Now()
+	if g.full(l, now) {
+		g.forget(l)
+		g.mu.Unlock()
+		return false
+	}
+	w := &waiter{now, make(chan bool, 1)}
+	if len(l.waiting) == 0 {
+		l.since, l.letIn = w.since, 0
+		g.turns = append(g.turns, l)
+	}
+	l.waiting = append(l.waiting, w)
+	g.waiting++
+	g.mu.Unlock()
+
+	tooLong := time.NewTimer(longestWait)
+	defer tooLong.Stop()
+	select {
+	case in := <-w.told:
+		return in
+	case <-tooLong.C:
+	case <-ctx.Done():
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	select {
+	case in := <-w.told:
+		return in
+	default:
+	}
+	l.waiting = slices.DeleteFunc(l.waiting, func(other *waiter) bool { return other == w })
+	g.waiting--
+	if len(l.waiting) == 0 {
+		g.turns = slices.DeleteFunc(g.turns, func(other *line[S]) bool { return other == l })
+	}
+	g.forget(l)
+	return false
+}
+
+// Full tells whether somebody would be turned away at once, so that nothing needs
+// to be done for them before.
+func (g *Gate[S]) Full(who S) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	l := g.senders[who]
+	return l != nil && len(l.waiting) > 0 && g.full(l, time.Now())
+}
+
+// Leave ends work that took so long, and makes room for whoever is next.
+func (g *Gate[S]) Leave(who S, took time.Duration) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.work += (took - g.work) / 16; took > g.work {
+		g.work += (took - g.work) / 4 // who works longer than expected is noticed first
+	}
+	l := g.senders[who]
+	g.inside--
+	l.inside--
+	g.forget(l)
+	for i := 0; i < len(g.turns) && g.inside < g.Most; {
+		next := g.turns[i]
+		if !g.fits(next) {
+			i++
+			continue
+		}
+		g.turns = slices.Delete(g.turns, i, i+1)
+		if w := g.first(next); w != nil {
+			g.letIn(next)
+			w.told <- true
+		}
+		if len(next.waiting) > 0 {
+			g.turns = append(g.turns, next)
+		}
+		g.forget(next)
+	}
+}
+
+// first takes the first of a line who has not waited for too long, and turns away
+// those before.
+func (g *Gate[S]) first(l *line[S]) *waiter {
+	now, moment := time.Now(), g.moment()
+	standing := g.stands(l, now)
+	for len(l.waiting) > 0 {
+		w := l.waiting[0]
+		l.waiting = l.waiting[1:]
+		g.waiting--
+		if !standing || now.Sub(w.since) < moment {
+			l.letIn++
+			return w
+		}
+		w.told <- false
+	}
+	return nil
+}
+
+// stands tells a line that is no burst.
+func (g *Gate[S]) stands(l *line[S], now time.Time) bool {
+	return len(l.waiting) > 0 && l.letIn > standingAfter && now.Sub(l.since) > standingFor
+}
+
+// full tells whether a line takes nobody more. Where it stands, those who wait
+// already may be too many for the time that anybody should: turning others away at
+// once costs least.
+func (g *Gate[S]) full(l *line[S], now time.Time) bool {
+	ahead := max(time.Duration(len(l.waiting))*g.work/time.Duration(g.Share), time.Duration(g.waiting)*g.work/time.Duration(g.Most))
+	return len(l.waiting) == lineLength || g.waiting == allLines || g.stands(l, now) && ahead > g.moment()
+}
+
+func (g *Gate[S]) fits(l *line[S]) bool {
+	return l.inside < g.Share && (g.inside < g.Most-g.Reserve || g.inside < g.Most && l.inside == 0)
+}
+
+func (g *Gate[S]) letIn(l *line[S]) {
+	g.inside++
+	l.inside++
+}
+
+func (g *Gate[S]) forget(l *line[S]) {
+	if l.inside == 0 && len(l.waiting) == 0 {
+		delete(g.senders, l.sender)
+	}
+}

@@ -1,0 +1,175 @@
+package limit
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestAGateLetsInAsManyAsItSaysAndKeepsAReserveForThoseWithNobodyInside(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := Gate[string]{Most: 10, Share: 5, Reserve: 2}
+		enter := func(who string) bool { return g.Enter(t.Context(), who) }
+		for _, step := range []struct {
+			who  string
+			want int
+		}{{"a", 5}, {"b", 3}, {"c", 1}, {"d", 1}, {"e", 0}} {
+			n := 0
+			for enter(step.who) {
+				n++
+			}
+			if n != step.want {
+				t.Errorf("%s gets %d in, want %d", step.who, n, step.want)
+			}
+		}
+		g.Leave("c", 0)
+		if !enter("e") {
+			t.Error("a place that was given back is not")
+		}
+		for _, who := range []string{"a", "a", "a", "a", "a", "b", "b", "b", "d", "e"} {
+			g.Leave(who, 0)
+		}
+		if g.inside != 0 || len(g.senders) != 0 || len(g.turns) != 0 || g.waiting != 0 {
+			t.Errorf("something is left of an empty gate: %+v", &g)
+		}
+	})
+}
+
+// Ten times as many as are served come, all of one sender.
+func TestWhereALineIsStandingThoseWhoAreServedWaitForAMoment(t *testing.T) {
+	const work = 50 * time.Millisecond
+	synctest.Test(t, func(t *testing.T) {
+		g := Gate[int]{Most: 4, Share: 4}
+		var served, shed atomic.Int64
+		var longest time.Duration
+		var mu sync.Mutex
+		begun := time.Now()
+		for i := range 8000 { // 800 a second, for ten seconds
+			time.Sleep(time.Until(begun.Add(time.Duration(i) * 1250 * time.Microsecond)))
+			go func() {
+				came := time.Now()
+				if !g.Enter(t.Context(), 1) {
+					shed.Add(1)
+					return
+				}
+				mu.Lock()
+				if came.Sub(begun) > 2*time.Second {
+					longest = max(longest, time.Since(came))
+				}
+				mu.Unlock()
+				time.Sleep(work)
+				served.Add(1)
+				g.Leave(1, work)
+			}()
+		}
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		mu.Lock()
+		defer mu.Unlock()
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if served.Load() < 790 || served.Load() > 850 || served.Load()+shed.Load() != 8000 {
+			t.Errorf("%d are served and %d shed of the 800 that fit and the rest", served.Load(), shed.Load())
+		}
+		if longest > momentOfWork*work {
+			t.Errorf("those who are served wait for up to %v", longest)
+		}
+		if g.inside != 0 || len(g.senders) != 0 || len(g.turns) != 0 || g.waiting != 0 {
+			t.Errorf("something is left of an empty gate: %+v", &g)
+		}
+	})
+}
+
+func TestABurstIsServedWholeAlthoughTheFirstOnesStall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := Gate[int]{Most: 4, Share: 4}
+		var served atomic.Int64
+		// The first ones do not get on for a while.
+		for i := range 50 {
+			go func() {
+				if g.Enter(t.Context(), 1) {
+					work := 50 * time.Millisecond
+					if i < 4 {
+						work = 3 * time.Second
+					}
+					time.Sleep(work)
+					served.Add(1)
+					g.Leave(1, work)
+				}
+			}()
+			synctest.Wait()
+		}
+		time.Sleep(time.Minute)
+		if served.Load() != 50 {
+			t.Errorf("%d of a burst of 50 are served", served.Load())
+		}
+	})
+}
+
+func TestWhoFloodsAGateWaitsBehindNobodysRequestsButTheirOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := Gate[string]{Most: 4, Share: 3, Reserve: 1}
+		ended, end := context.WithCancel(t.Context())
+		for range 300 {
+			go func() {
+				for ended.Err() == nil {
+					if g.Enter(ended, "flood") {
+						time.Sleep(10 * time.Millisecond)
+						g.Leave("flood", 10*time.Millisecond)
+					} else {
+						time.Sleep(time.Millisecond)
+					}
+				}
+			}()
+		}
+		time.Sleep(time.Second)
+		for range 100 {
+			begun := time.Now()
+			if !g.Enter(t.Context(), "polite") {
+				t.Fatal("another sender is turned away")
+			}
+			if waited := time.Since(begun); waited > 0 {
+				t.Errorf("another sender waits for %v although places are reserved", waited)
+			}
+			time.Sleep(10 * time.Millisecond)
+			g.Leave("polite", 10*time.Millisecond)
+		}
+		end()
+		time.Sleep(time.Second)
+		synctest.Wait()
+	})
+}
+
+// Whoever is inside hangs: the others hear of it soon, and few wait.
+func TestAGateThatNobodyLeavesTurnsAwayInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := Gate[int]{Most: 1, Share: 1}
+		g.Enter(t.Context(), 1)
+		begun := time.Now()
+		var turnedAway sync.WaitGroup
+		for sender := range 20 {
+			for range 2 * lineLength {
+				turnedAway.Go(func() {
+					if g.Enter(t.Context(), sender) {
+						t.Error("somebody gets in")
+					}
+				})
+			}
+		}
+		synctest.Wait()
+		if g.waiting > allLines {
+			t.Errorf("%d wait", g.waiting)
+		}
+		turnedAway.Wait()
+		if took := time.Since(begun); took > longestWait {
+			t.Errorf("the last one is turned away after %v", took)
+		}
+		g.Leave(1, 0)
+		if len(g.senders) != 0 || g.waiting != 0 {
+			t.Errorf("something is left of an empty gate: %+v", &g)
+		}
+	})
+}

@@ -14,7 +14,9 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"net"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -33,7 +35,7 @@ const minVersion = 140000
 type Config struct {
 	URL          string        // a PostgreSQL connection string
 	MaxConns     int           // connections at a time; 0 means 20
-	AnswerWithin time.Duration // after which a silent database is away; 0 means 32 s
+	AnswerWithin time.Duration // after which a silent database is away; 0 means 22 s
 }
 
 // DB is an open database, safe for concurrent use.
@@ -51,9 +53,17 @@ type DB struct {
 	metrics   *metrics
 }
 
-// sessionSettings: time zones never matter, and nothing waits for ever: a
-// statement longer than 30 s, a lock waited for longer than 10 s, or a
-// transaction idle for 60 s means that something is broken, and ends. Prepared
+// Nothing waits for ever: what takes longer means that something is broken, and
+// ends. A client of a request is answered before that (limit/timeouts.go); a lock
+// is given up early, for whoever waits for one keeps a connection.
+const (
+	ConnectTimeout     = 5 * time.Second
+	StatementTimeout   = 20 * time.Second
+	LockTimeout        = 5 * time.Second
+	TransactionTimeout = 60 * time.Second // without a statement
+)
+
+// sessionSettings: time zones never matter. Prepared
 // statements are planned once, and as probes of indexes: planning them over all
 // partitions costs more than running them, and a plan may be made while a table
 // is still small enough to be scanned. Starting parallel workers takes longer than
@@ -62,9 +72,9 @@ var sessionSettings = map[string]string{
 	"application_name":                    "inlet",
 	"client_encoding":                     "UTF8",
 	"timezone":                            "UTC",
-	"statement_timeout":                   "30s",
-	"lock_timeout":                        "10s",
-	"idle_in_transaction_session_timeout": "60s",
+	"statement_timeout":                   milliseconds(StatementTimeout),
+	"lock_timeout":                        milliseconds(LockTimeout),
+	"idle_in_transaction_session_timeout": milliseconds(TransactionTimeout),
 	"plan_cache_mode":                     "force_generic_plan",
 	"enable_seqscan":                      "off",
 	"max_parallel_workers_per_gather":     "0",
@@ -75,6 +85,8 @@ var sessionSettings = map[string]string{
 // password may stand anywhere in one that is mistyped.
 var errURL = errors.New("the database URL is not one that PostgreSQL's clients know; " +
 	"want one such as postgres://inlet@db.example.com/inlet?sslmode=verify-full")
+
+func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
 // Open opens the database and makes sure that it answers. ErrAway says that it
 // cannot be reached.
@@ -108,7 +120,7 @@ func openWith(ctx context.Context, c Config, settings map[string]string) (*DB, e
 	if within == 0 {
 		within = answerWithin
 	}
-	driver.Dialer(dialer{within: within})
+	driver.Dialer(dialer{Dialer: net.Dialer{Timeout: ConnectTimeout}, within: within})
 	d := &DB{x: sqlx.NewDb(sql.OpenDB(connector{driver, new(atomic.Pointer[time.Time])}), "postgres"), config: asked, hot: make(map[string]*sqlx.Stmt)}
 	conns := c.MaxConns
 	if conns == 0 {

@@ -11,7 +11,7 @@ import (
 // it ever works on a statement. One that says nothing by then hangs, or is gone
 // without a word, and nothing else would end the wait: the driver asks it to
 // cancel a statement and then waits on.
-const answerWithin = 32 * time.Second
+const answerWithin = StatementTimeout + 2*time.Second
 
 // A dialer makes connections that do not wait for ever.
 type dialer struct {
@@ -30,7 +30,7 @@ func (d dialer) DialTimeout(network, address string, timeout time.Duration) (net
 }
 
 func (d dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, d.within)
+	ctx, cancel := context.WithTimeout(ctx, min(d.within, ConnectTimeout))
 	defer cancel()
 	conn, err := d.Dialer.DialContext(ctx, network, address)
 	if err != nil {

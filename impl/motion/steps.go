@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 
 	"github.com/inletdev/inlet/db"
+	"github.com/inletdev/inlet/impl/limit"
 	"github.com/inletdev/inlet/impl/trace"
 )
 
@@ -25,7 +26,7 @@ const (
 	lookAgain = time.Minute // while a motion is paused or the agents are off
 	// lease is how long an attempt at a webhook has to itself: if its process dies,
 	// another one is made after it.
-	lease = 2 * webhookTimeout
+	lease = 2 * limit.WebhookAttempt
 )
 
 // backoff is the wait before each new attempt at a step, as Standard Webhooks
@@ -51,7 +52,7 @@ type Engine struct {
 // these networks.
 func NewEngine(d *db.DB, log *slog.Logger, networks []netip.Prefix, r prometheus.Registerer, tracer *trace.Tracer) *Engine {
 	e := &Engine{
-		db: d, log: log, client: webhookClient(networks), backoff: backoff, tracer: tracer, slots: slots{of: make(map[int64]int)},
+		db: d, log: log, client: webhookClient(networks), backoff: backoff, tracer: tracer, slots: newSlots(),
 	}
 	e.metrics = newMetrics(r, &e.slots)
 	return e
@@ -119,7 +120,7 @@ func (e *Engine) advance(ctx context.Context, due db.Due) error {
 	var done progress
 	giveBack := func() {
 		if post != nil {
-			e.slots.giveBack(due.Workspace)
+			e.slots.giveBack(due.Workspace, 0)
 			post = nil
 		}
 	}
@@ -148,8 +149,9 @@ func (e *Engine) advance(ctx context.Context, due db.Due) error {
 	if post != nil {
 		ctx, span := trace.Call(ctx, "webhook")
 		e.onTheirWay.Go(func() {
-			defer e.slots.giveBack(due.Workspace)
+			begun := time.Now()
 			e.deliver(ctx, span, due, post)
+			e.slots.giveBack(due.Workspace, time.Since(begun))
 		})
 	}
 	return nil
@@ -232,7 +234,7 @@ func (e *Engine) take(ctx context.Context, s *db.Scope, id int64, done *progress
 				err = s.MoveEnrollment(ctx, id, at, n.Attempts+1, lease, "")
 			}
 			if err != nil {
-				e.slots.giveBack(s.Workspace())
+				e.slots.giveBack(s.Workspace(), 0)
 				return nil, err
 			}
 			return post, nil

@@ -18,10 +18,8 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"github.com/inletdev/inlet/db"
+	"github.com/inletdev/inlet/impl/limit"
 )
-
-// webhookTimeout bounds an attempt from the connection to the end of the answer.
-const webhookTimeout = 15 * time.Second
 
 // A webhook is one attempt at a send_webhook step.
 type webhook struct {
@@ -78,7 +76,7 @@ func (w *webhook) send(ctx context.Context, client *http.Client) (problem string
 	if to, err := url.Parse(w.url); err != nil || to.Scheme != "https" || to.Host == "" {
 		return "The webhook's address is no https address.", true
 	}
-	ctx, cancel := context.WithTimeout(ctx, webhookTimeout)
+	ctx, cancel := context.WithTimeout(ctx, limit.WebhookAttempt)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url, bytes.NewReader(w.payload))
 	if err != nil {
@@ -120,10 +118,10 @@ func webhookClient(networks []netip.Prefix) *http.Client {
 		}
 	}
 	guard := ssrf.New(ssrf.WithAnyPort(), ssrf.WithAllowedV4Prefixes(v4...), ssrf.WithAllowedV6Prefixes(v6...))
-	dialer := &net.Dialer{Timeout: 5 * time.Second, Control: guard.Safe}
+	dialer := &net.Dialer{Timeout: limit.WebhookConnect, Control: guard.Safe}
 	return &http.Client{
 		Transport: &http.Transport{
-			DialContext: dialer.DialContext, TLSHandshakeTimeout: 5 * time.Second, ResponseHeaderTimeout: webhookTimeout,
+			DialContext: dialer.DialContext, TLSHandshakeTimeout: limit.WebhookHandshake, ResponseHeaderTimeout: limit.WebhookAttempt,
 			MaxIdleConnsPerHost: 4, IdleConnTimeout: time.Minute, ForceAttemptHTTP2: true,
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },

@@ -52,6 +52,7 @@ var outside = map[string][]string{
 	"impl/contract":                {},
 	"impl/embed/embedtest":         {},
 	"impl/servertest":              {"db", "db/dbtest"},
+	"impl/overload":                {},
 	"impl/upgrade":                 {},
 }
 

@@ -98,6 +98,9 @@ func figures() []figure {
 			to: "starts alone", toName: "alone", ratio: over(p99)},
 		figure{name: "steps, " + thousands(dueSteps) + " due", of: "steps", unit: "/s", value: rate},
 	)
+	all = append(all, overloadFigures("leads", "leads of a workspace", "/s", "leads few", "leads alone")...)
+	all = append(all, overloadFigures("singles", "single events", "/s", "singles 256", "singles 1")...)
+	all = append(all, overloadFigures("batches", "batches of 100", " events/s", "batches 32", "batches 1")...)
 	large := "of " + millions(*stored*3/10)
 	full := []figure{
 		{name: "single events, " + millions(*stored/10) + " stored", clients: 256, of: "stored tenth", unit: "/s", value: rate},

@@ -60,7 +60,7 @@ const removeLeads = `
 // its own: in one of both workspaces, a look-up for the small one would walk
 // through the large one's pages.
 func (b *bench) storeLeads(wanted map[string]bool) (err error) {
-	if wanted["leads few"] {
+	if wanted["leads few"] || wanted["leads alone"] {
 		if b.few, err = b.withContacts("leads_few", fewContacts); err != nil {
 			return err
 		}
@@ -73,10 +73,11 @@ func (b *bench) storeLeads(wanted map[string]bool) (err error) {
 
 // withLeads is what is measured of leads.
 func (b *bench) withLeads() []measurement {
-	return []measurement{
-		{name: "leads few", do: func(int) (sample, error) { return b.few.leads(b.ctx) }},
-		{name: "leads many", do: func(int) (sample, error) { return b.lots.leads(b.ctx) }},
-	}
+	return append([]measurement{
+		{name: "leads few", do: func(int) (sample, error) { return b.few.leads(b.ctx, leadClients) }},
+		{name: "leads many", do: func(int) (sample, error) { return b.lots.leads(b.ctx, leadClients) }},
+		{name: "leads alone", do: func(int) (sample, error) { return b.few.leads(b.ctx, 1) }},
+	}, b.overloads("leads", "leads few", func() *server { return b.few }, lead)...)
 }
 
 // withContacts gives a server on a database of one workspace with so many
@@ -103,13 +104,13 @@ func (b *bench) withContacts(name string, contacts int) (*server, error) {
 }
 
 // leads has each client send one lead after the other.
-func (s *server) leads(ctx context.Context) (sample, error) {
+func (s *server) leads(ctx context.Context, clients int) (sample, error) {
 	// Behind a checkpoint, the first change of a page logs all of it: more pages
 	// cost more, and here they do from the start.
 	if err := execSQL(ctx, s.url, removeLeads, `vacuum analyze`, `checkpoint`); err != nil {
 		return sample{}, err
 	}
-	return s.closed(ctx, s.tenants, leadClients, lead)
+	return s.closed(ctx, s.tenants, clients, lead)
 }
 
 // A leadAnswer is what a lead is answered, or what it should be: added then

@@ -37,6 +37,7 @@ var (
 type load struct {
 	poll    int // epoll
 	clients map[int32]*client
+	over    *overload // where more are sent than are served; else nil
 }
 
 // A client is one connection, on which requests follow each other.
@@ -168,9 +169,20 @@ func (l *load) run(ctx context.Context, length time.Duration, perSecond float64)
 	}
 	for {
 		now := time.Now()
-		for perSecond > 0 && len(idle) > 0 && !due.After(now) && due.Before(until) {
-			send(idle[0], due) // in turn: a connection that is never used is closed
-			idle = idle[1:]
+	waiting:
+		for perSecond > 0 && !due.After(now) && due.Before(until) {
+			switch {
+			case len(idle) == 0 && l.over == nil:
+				break waiting
+			case len(idle) == 0:
+				l.over.unsent++
+			case l.over != nil:
+				send(idle[0], time.Now())
+				idle = idle[1:]
+			default:
+				send(idle[0], due) // in turn: a connection that is never used is closed
+				idle = idle[1:]
+			}
 			requests++
 			due = begun.Add(time.Duration(float64(requests) / perSecond * float64(time.Second)))
 		}
@@ -199,9 +211,11 @@ func (l *load) run(ctx context.Context, length time.Duration, perSecond float64)
 			now := time.Now()
 			gap, last = max(gap, now.Sub(last)), now
 			underWay--
-			took = append(took, now.Sub(c.since))
-			if err == nil {
-				err = c.check()
+			shed, failed := l.over.isShed(c)
+			err = cmp.Or(err, failed)
+			if !shed {
+				took = append(took, now.Sub(c.since))
+				err = cmp.Or(err, c.check())
 			}
 			switch {
 			case perSecond > 0:

@@ -18,6 +18,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"syscall"
 	"time"
 
@@ -116,6 +117,8 @@ type sample struct {
 	serverCPU           time.Duration // a request
 	postgresCPU         time.Duration // a request
 	loadCPU             time.Duration // of the load generator, a request
+	offered             float64       // a second, where more were sent than were served
+	shed                float64       // the part of them that was turned away
 	backlog             time.Duration // what the server's jobs still took afterwards
 
 	stored, storedIDs, logged, fullPages float64 // bytes an event
@@ -267,6 +270,7 @@ func (b *bench) fresh() []measurement {
 	closed := func(clients int, t traffic) func(int) (sample, error) {
 		return func(int) (sample, error) { return b.server.closed(b.ctx, b.server.tenants, clients, t) }
 	}
+	own := func() *server { return b.server }
 	return append([]measurement{
 		{name: "pgbench 64", do: func(int) (sample, error) { return b.pg.pgbench(b.ctx, 64) }},
 		{name: "singles 64", do: closed(64, single)},
@@ -281,5 +285,6 @@ func (b *bench) fresh() []measurement {
 		{name: "batches 32", do: closed(32, batch)},
 		{name: "pgbench 1", do: func(int) (sample, error) { return b.pg.pgbench(b.ctx, 1) }},
 		{name: "singles 1", do: closed(1, single)},
-	}, b.capacity()...)
+		{name: "batches 1", do: closed(1, batch)},
+	}, slices.Concat(b.capacity(), b.overloads("singles", "singles 256", own, single), b.overloads("batches", "batches 32", own, batch))...)
 }

@@ -65,11 +65,15 @@ type session struct {
 // heed has the session end soon after its context does. What it gives back says
 // that all is done.
 func (s *session) heed(ctx context.Context) (done func()) {
-	stop := context.AfterFunc(ctx, func() {
-		s.spent.Store(true)
-		s.line.endWithin(farewell)
-	})
+	stop := context.AfterFunc(ctx, func() { s.giveUp(farewell) })
 	return func() { stop() }
+}
+
+// giveUp has the session end after a while, and whatever waits for it: the driver
+// takes leave of each prepared statement by itself, and waits for an answer.
+func (s *session) giveUp(after time.Duration) {
+	s.spent.Store(true)
+	s.line.endWithin(after)
 }
 
 // ResetSession comes before every use, and makes sure that what lay idle is
@@ -94,7 +98,7 @@ func (s *session) IsValid() bool {
 // was last used, this one is not waited for: what forgot one has forgotten all.
 func (s *session) Ping(ctx context.Context) error {
 	if died := s.died.Load(); died != nil && s.used.Before(*died) {
-		s.spent.Store(true)
+		s.giveUp(0)
 		return driver.ErrBadConn
 	}
 	within, cancel := context.WithTimeout(ctx, pingWithin)

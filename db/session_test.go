@@ -108,7 +108,7 @@ func inTime(t *testing.T, what string, do func() error) error {
 	select {
 	case err := <-done:
 		return err
-	case <-time.After(30 * time.Second):
+	case <-time.After(30 * time.Second): // of 90 that the database is given
 		t.Fatalf("%s is waited for without end", what)
 		return nil
 	}
@@ -116,7 +116,7 @@ func inTime(t *testing.T, what string, do func() error) error {
 
 func TestConnectionsThatDieWithoutAWordAreReplacedBeforeAnybodyLearnsOfIt(t *testing.T) {
 	r := relayed(t, dbtest.URL(t))
-	d, err := db.Open(t.Context(), db.Config{URL: r.url, AnswerWithin: time.Hour})
+	d, err := db.Open(t.Context(), db.Config{URL: r.url, AnswerWithin: 90 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,22 +126,37 @@ func TestConnectionsThatDieWithoutAWordAreReplacedBeforeAnybodyLearnsOfIt(t *tes
 	if err := pinned.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	// Over several connections, each of which is left with a prepared statement.
+	var parallel sync.WaitGroup
+	for range 8 {
+		parallel.Go(func() {
+			for range 20 {
+				if _, err := d.QueuedWorkspaces(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	parallel.Wait()
 	r.forget()
 	time.Sleep(1200 * time.Millisecond)
-	for what, do := range map[string]func() error{
-		"a statement":        func() error { return d.SyncClock(t.Context()) },
-		"a transaction":      func() error { return d.In(t.Context(), w, func(*db.Scope) error { return nil }) },
-		"a pinned statement": func() error { return pinned.Flush(t.Context()) },
+	for _, c := range []struct {
+		what string
+		do   func() error
+	}{
+		{"a statement", func() error { return d.SyncClock(t.Context()) }},
+		{"a transaction", func() error { return d.In(t.Context(), w, func(*db.Scope) error { return nil }) }},
+		{"a pinned statement", func() error { return pinned.Flush(t.Context()) }},
 	} {
-		if err := inTime(t, what, do); err != nil {
-			t.Errorf("%s gives %v", what, err)
+		if err := inTime(t, c.what, c.do); err != nil {
+			t.Errorf("%s gives %v", c.what, err)
 		}
 	}
 }
 
 func TestWhatIsUnderWayOverAConnectionThatDiesEndsWithItsContext(t *testing.T) {
 	r := relayed(t, dbtest.URL(t))
-	d, err := db.Open(t.Context(), db.Config{URL: r.url, AnswerWithin: time.Hour})
+	d, err := db.Open(t.Context(), db.Config{URL: r.url, AnswerWithin: 90 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

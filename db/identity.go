@@ -40,17 +40,23 @@ const dropExpiredTokens = `delete from identify_tokens where expires_at < (selec
 // DropExpiredTokens forgets the tokens that would be refused anyway.
 func (d *DB) DropExpiredTokens(ctx context.Context) error { return d.exec(ctx, dropExpiredTokens) }
 
+const beginCount = `
+	insert into people_added (workspace_id, day, people) values ($1, (inlet_now() at time zone 'UTC')::date, 0)
+	on conflict do nothing`
+
 const peopleAdded = `
-	insert into people_added as p (workspace_id, day, people)
-	values ($1, (inlet_now() at time zone 'UTC')::date, 0)
-	on conflict (workspace_id) do update set
-		people = p.people * (p.day = (inlet_now() at time zone 'UTC')::date)::integer,
+	update people_added set
+		people = people * (day = (inlet_now() at time zone 'UTC')::date)::integer,
 		day = (inlet_now() at time zone 'UTC')::date
+	where workspace_id = $1
 	returning people`
 
 // PeopleAdded tells how many people signed tokens have added this UTC day, and
 // keeps the number as it is until the transaction ends.
 func (s *Scope) PeopleAdded(ctx context.Context) (int, error) {
+	if _, err := s.exec(ctx, beginCount); err != nil {
+		return 0, err
+	}
 	var people int
 	err := s.get(ctx, &people, peopleAdded)
 	return people, err

@@ -28,7 +28,7 @@ test: tools verify lint audit document contract ## Everything CI runs: generated
 	@scripts/clients/run.sh oapi-codegen openapi-python-client openapi-typescript
 	@echo "==> tests, with the race detector, on a real PostgreSQL"
 	@# -count=1: black-box tests depend on a binary that the test cache knows nothing of
-	go tool gotestsum --format pkgname-and-test-fails -- -race -count=1 -timeout 12m ./...
+	go tool gotestsum --format pkgname-and-test-fails -- -race -count=1 -timeout 30m ./...
 
 .PHONY: lint
 lint: ## Check style and common mistakes

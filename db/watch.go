@@ -65,7 +65,7 @@ func newMetrics(d *DB) *metrics {
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "inlet_db_clock_offset_seconds",
 			Help: "How far the database's clock is ahead of this process's.",
-		}, func() float64 { return d.Now().Sub(time.Now()).Seconds() }),
+		}, func() float64 { return time.Until(d.Now()).Seconds() }),
 	}
 	return m
 }

@@ -92,7 +92,7 @@ var sections = func() []section {
 	return append(all,
 		section{Title: "Reference", Pages: []*page{made("errors", errorCatalogue()), read("changelog")}},
 		section{Title: "Trust", Pages: []*page{
-			read("architecture"), read("threat-model"), read("fuzzing"), read("faults"), read("overload"), read("benchmarks"),
+			read("promises"), read("architecture"), read("threat-model"), read("faults"), read("overload"), read("fuzzing"), read("benchmarks"),
 		}},
 	)
 }()

@@ -121,6 +121,15 @@ func (e *Edge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	e.metrics.inFlight.Inc()
 	defer e.metrics.inFlight.Dec()
 	defer func() {
+		// Come what may: a panic goes on where an answer has begun.
+		x.place.leave()
+		if x.cancel != nil {
+			x.cancel()
+		}
+		e.guard.bodies.release(x.bodyOf, x.bodyTaken)
+		e.record(r, x, out, time.Since(start))
+	}()
+	defer func() {
 		if p := recover(); p != nil {
 			if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 				panic(p)
@@ -131,12 +140,6 @@ func (e *Edge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 			e.refuse(out, x, fault.InternalError.New())
 		}
-		x.place.leave()
-		if x.cancel != nil {
-			x.cancel()
-		}
-		e.guard.bodies.release(x.bodyOf, x.bodyTaken)
-		e.record(r, x, out, time.Since(start))
 	}()
 	e.route(out, r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x)), x)
 }

@@ -41,7 +41,7 @@ type Config struct {
 // DB is an open database, safe for concurrent use.
 type DB struct {
 	x      *sqlx.DB
-	config pq.Config               // as the URL has it, without settings of ours
+	config pq.Config               // as the URL has it, without settings of ours but the one of which server it is
 	clock  atomic.Pointer[reading] // the last one, nil until there is one
 
 	distributed bool // its tables are, over the nodes of a Citus cluster
@@ -104,14 +104,14 @@ func openWith(ctx context.Context, c Config, settings map[string]string) (*DB, e
 	if err != nil || isTorn(c.URL) {
 		return nil, errURL
 	}
-	asked := config.Clone()
-	config.BinaryParameters = true // of bytes, and so of the arrays that carry events
-	set(&config, settings)
 	// A session with a server that another has taken over from would stay useless
 	// when all is well again.
 	if config.TargetSessionAttrs == "" {
 		config.TargetSessionAttrs = pq.TargetSessionAttrsReadWrite
 	}
+	asked := config.Clone()
+	config.BinaryParameters = true // of bytes, and so of the arrays that carry events
+	set(&config, settings)
 	driver, err := pq.NewConnectorConfig(config)
 	if err != nil {
 		return nil, errURL

@@ -66,7 +66,11 @@ type session struct {
 // that all is done.
 func (s *session) heed(ctx context.Context) (done func()) {
 	stop := context.AfterFunc(ctx, func() { s.giveUp(farewell) })
-	return func() { stop() }
+	return func() {
+		if !stop() {
+			s.spent.Store(true) // by the time it is given up on, another might have it
+		}
+	}
 }
 
 // giveUp has the session end after a while, and whatever waits for it: the driver

@@ -191,3 +191,33 @@ func TestWhatIsUnderWayOverAConnectionThatDiesEndsWithItsContext(t *testing.T) {
 		t.Errorf("the next gives %v", err)
 	}
 }
+
+func TestASessionWhoseContextEndsAsItsStatementDoesIsNobodyElses(t *testing.T) {
+	near, far := net.Pipe()
+	defer far.Close()
+	defer near.Close()
+	for range 1000 {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if !db.GivesUp(ctx, near) {
+			t.Fatal("it is used again, and then cut off in the midst of another's statement")
+		}
+	}
+	if db.GivesUp(t.Context(), near) {
+		t.Error("it is given up on although its context goes on")
+	}
+}
+
+func TestMigrationsGoToTheServerThatTakesWritesAsStatementsDo(t *testing.T) {
+	for suffix, want := range map[string]string{"": "read-write", "target_session_attrs=any": "any"} {
+		address := dbtest.URL(t)
+		d, err := db.Open(t.Context(), db.Config{URL: address + and(address) + suffix})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := db.MigratesOn(d); got != want {
+			t.Errorf("%q: migrations go to a server that is %q, not %q", suffix, got, want)
+		}
+		d.Close()
+	}
+}

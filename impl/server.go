@@ -88,7 +88,7 @@ func NewServer(ctx context.Context, d *db.DB, log *slog.Logger, c Config) (*Serv
 	s := &Server{
 		log: log, connections: newConnections(log),
 		metrics:  unread(promhttp.HandlerFor(registry, promhttp.HandlerOpts{})),
-		recorder: event.NewRecorder(d, runtime.GOMAXPROCS(0), registry, c.Tracer),
+		recorder: event.NewRecorder(d, lanes(runtime.GOMAXPROCS(0)), registry, c.Tracer),
 		refusals: event.NewRefusals(d, registry),
 		engine:   motion.NewEngine(d, log, c.WebhookNetworks, registry, c.Tracer),
 	}

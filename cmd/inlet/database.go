@@ -6,9 +6,11 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"runtime"
 	"syscall"
 
 	"github.com/inletdev/inlet/db"
+	"github.com/inletdev/inlet/impl"
 )
 
 // open opens the database, its schema up to date, or new enough where others see
@@ -27,7 +29,7 @@ func (c *databaseConfig) open(ctx context.Context, log *slog.Logger) (d *db.DB, 
 		}
 		url, leave = private.URL(), private.Stop
 	}
-	d, err = db.Open(ctx, db.Config{URL: url})
+	d, err = db.Open(ctx, db.Config{URL: url, MaxConns: impl.DatabaseConnections(runtime.GOMAXPROCS(0))})
 	if err != nil {
 		return nil, nil, errors.Join(err, leave())
 	}

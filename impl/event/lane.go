@@ -49,14 +49,15 @@ type recorded struct {
 	span   trace.Span
 }
 
-const laneConns = 2
+// LaneConnections are those that a lane keeps.
+const LaneConnections = 2
 
 func newLane(d *db.DB, q *queue, r *registries, m *metrics, tracer *trace.Tracer) *lane {
 	l := &lane{
 		db: d, queue: q, registries: r, metrics: m, tracer: tracer,
-		free: make(chan *db.Pinned, laneConns), recorded: make(chan recorded, laneConns),
+		free: make(chan *db.Pinned, LaneConnections), recorded: make(chan recorded, LaneConnections),
 	}
-	for range laneConns {
+	for range LaneConnections {
 		l.free <- d.Pin()
 	}
 	return l
@@ -125,7 +126,7 @@ func (l *lane) flush() {
 		l.free <- r.conn
 		l.done(r)
 	}
-	for range laneConns {
+	for range LaneConnections {
 		(<-l.free).Close()
 	}
 }

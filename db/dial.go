@@ -37,8 +37,8 @@ func (d dialer) DialContext(ctx context.Context, network, address string) (net.C
 		return nil, err
 	}
 	l := &line{Conn: conn, within: d.within}
-	if of, ok := ctx.Value(lineKey{}).(**line); ok {
-		*of = l
+	if o, ok := ctx.Value(lineKey{}).(*opening); ok {
+		o.over(l)
 	}
 	return l, nil
 }

@@ -3,6 +3,7 @@ package db
 import (
 	"context"
 	"database/sql/driver"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -23,12 +24,43 @@ type connector struct {
 }
 
 func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
-	var l *line
-	conn, err := c.Connector.Connect(context.WithValue(ctx, lineKey{}, &l))
+	var o opening
+	stop := context.AfterFunc(ctx, o.giveUp)
+	conn, err := c.Connector.Connect(context.WithValue(ctx, lineKey{}, &o))
+	if ended := !stop(); ended && err == nil {
+		err = ctx.Err()
+		conn.Close() //nolint:errcheck // nobody waits for it any more
+	}
 	if err != nil {
 		return nil, &unreachable{err}
 	}
-	return &session{pqConn: conn.(pqConn), line: l, died: c.died, used: time.Now()}, nil
+	return &session{pqConn: conn.(pqConn), line: o.line, died: c.died, used: time.Now()}, nil
+}
+
+// An opening ends with its context: the driver heeds that only until it is
+// connected, and waits on for a server that says nothing.
+type opening struct {
+	mu    sync.Mutex
+	line  *line
+	ended bool
+}
+
+func (o *opening) over(l *line) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.line = l
+	if o.ended {
+		l.endWithin(0)
+	}
+}
+
+func (o *opening) giveUp() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.ended = true
+	if o.line != nil {
+		o.line.endWithin(0)
+	}
 }
 
 // unreachable is why no session could be opened.

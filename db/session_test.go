@@ -221,3 +221,22 @@ func TestMigrationsGoToTheServerThatTakesWritesAsStatementsDo(t *testing.T) {
 		d.Close()
 	}
 }
+
+func TestAServerThatTakesAConnectionAndSaysNothingIsWaitedForNoLongerThanTheContext(t *testing.T) {
+	silent, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	for _, more := range []string{"", "&connect_timeout=60"} {
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		err := inTime(t, "a connection", func() error {
+			_, err := db.Open(ctx, db.Config{URL: "postgres://inlet@" + silent.Addr().String() + "/inlet?sslmode=disable" + more, AnswerWithin: 90 * time.Second})
+			return err
+		})
+		cancel()
+		if err == nil {
+			t.Error("it is there")
+		}
+	}
+}

@@ -18,6 +18,7 @@ import (
 	"github.com/inletdev/inlet/impl/auth"
 	"github.com/inletdev/inlet/impl/event"
 	"github.com/inletdev/inlet/impl/fault"
+	"github.com/inletdev/inlet/impl/limit"
 	"github.com/inletdev/inlet/impl/trace"
 )
 
@@ -52,6 +53,11 @@ func (x *exchange) isIntake() bool { return x.op != nil && x.op.Tag == eventsTag
 func (x *exchange) arrived() {
 	// Without a connection, as in tests, there is nothing to wait for.
 	_ = http.NewResponseController(x.recorder.ResponseWriter).SetReadDeadline(time.Time{})
+}
+
+// awaited gives the client its time for the body anew, after a wait that was ours.
+func (x *exchange) awaited() {
+	_ = http.NewResponseController(x.recorder.ResponseWriter).SetReadDeadline(time.Now().Add(limit.RequestHeaders))
 }
 
 // Header values that every answer has; shared, so never to be changed. An answer

@@ -103,6 +103,14 @@ func (g *guard) admit(ctx context.Context, x *exchange) error {
 // asked, or recalls its caller if it was admitted meanwhile: after a start everybody
 // is a stranger, and many come with one key.
 func (g *guard) admitStranger(w http.ResponseWriter, r *http.Request, x *exchange) error {
+	if auth.Malformed(x.authorization) {
+		return g.admit(r.Context(), x) // which needs no database
+	}
+	if r.Body == http.NoBody {
+		x.arrived()
+	} else {
+		defer x.awaited()
+	}
 	ctx, cancel := context.WithTimeout(r.Context(), limit.Handling)
 	defer cancel()
 	if err := g.places.take(ctx, x, &g.places.strangers, sender{network: clientNetwork(r, g.proxies)}); err != nil {

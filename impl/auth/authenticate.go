@@ -99,6 +99,13 @@ func credentialOf(authorization []string) (Credential, bool) {
 	return ParseToken(token)
 }
 
+// Malformed tells a header that no credential could be in, whatever the database
+// says: Admit refuses it without asking.
+func Malformed(authorization []string) bool {
+	_, ok := credentialOf(authorization)
+	return !ok
+}
+
 // Admit checks the Authorization header of a request and counts the request in
 // the minute of its key. The fault is invalid_api_key, byte for byte the same
 // whatever was wrong, or rate_limited, or api_disabled. The caller is returned

@@ -51,8 +51,11 @@ func FuzzSearch(f *testing.F) {
 				}
 			}
 		}
-		if absent := query + " " + nowhere; strings.ContainsAny(query, "<>&\"'`{}=\\\x00") && len(words(absent)) > len(words(query)) && !slices.Equal(elements(ask(absent)), nothing) {
-			t.Errorf("%q makes a page of other elements", absent)
+		// Only these signs could make an element, and a page takes its time.
+		if absent := query + " " + nowhere; strings.ContainsAny(query, "<>&\"'`{}=\\\x00") && len(words(absent)) > len(words(query)) {
+			if page := ask(absent); !slices.Equal(elements(page), nothing) || !strings.Contains(page, ">0 found") {
+				t.Errorf("%q makes a page of other elements, or of hits", absent)
+			}
 		}
 		if n := len(words(query)); n > mostWords {
 			t.Errorf("%q is searched for %d words", query, n)

@@ -10,6 +10,7 @@ import (
 	"math/big"
 	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -445,6 +446,10 @@ func FuzzParse(f *testing.F) {
 			if !said.MatchString(fault.Message) {
 				t.Errorf("%q is refused with %q", body, fault.Message)
 			}
+			isBroken := slices.Contains([]string{nestedDeep, notUTF8, halfPair}, fault.Message)
+			if json.Valid(body) && !isBroken && levels(body) > maxDepth+2 { // an event has two of its own
+				t.Errorf("%q is refused with %q, and not for its nesting", body, fault.Message)
+			}
 			if !reflect.DeepEqual(e, e.named()) {
 				t.Errorf("%q is refused, and says %+v", body, e)
 			}
@@ -467,6 +472,22 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("%q gives %+v, which comes back as %+v, %+v", body, e, again, fault)
 		}
 	})
+}
+
+// levels are how many objects and arrays of a body stand inside each other.
+func levels(body []byte) (deepest int) {
+	level := 0
+	for d := json.NewDecoder(bytes.NewReader(body)); ; {
+		switch token, err := d.Token(); {
+		case err != nil:
+			return deepest
+		case token == json.Delim('{'), token == json.Delim('['):
+			level++
+			deepest = max(deepest, level)
+		case token == json.Delim('}'), token == json.Delim(']'):
+			level--
+		}
+	}
 }
 
 // said are all messages of refusals: none quotes what was sent.

@@ -79,6 +79,7 @@ func passes(code pqerror.Code) bool {
 	}
 	switch code {
 	case "25006", // only to be read: another server has taken over
+		"25P03", "25P04", // its transaction took too long, such as when this process stood still
 		"40001", "40P01", // in each other's way, and not only once
 		"57014",                            // our own time-out of statements
 		"57P01", "57P02", "57P03", "57P05": // shutting down, crashed, starting, cut off

@@ -14,6 +14,8 @@ func TestWhatPassesByItselfIsADatabaseThatIsAway(t *testing.T) {
 	d, address := dbtest.Private(t)
 	for code, away := range map[string]bool{
 		"25006": true, // only to be read: another server has taken over
+		"25P03": true, // idle in a transaction
+		"25P04": true, // transaction time-out
 		"40001": true, // serialization failure
 		"40P01": true, // deadlock
 		"53000": true, // insufficient resources

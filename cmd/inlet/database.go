@@ -8,15 +8,21 @@ import (
 	"os/signal"
 	"runtime"
 	"syscall"
+	"time"
 
 	"github.com/inletdev/inlet/db"
 	"github.com/inletdev/inlet/impl"
 )
 
-// open opens the database, its schema up to date, or new enough where others see
+// patience is how long commands wait for an answer: whoever runs one sees that it
+// works, and can end it. Moving tables or reading every event takes its time.
+const patience = 24 * time.Hour
+
+// open opens the database, of which one that says nothing for so long is away (0:
+// as long as suits requests), its schema up to date, or new enough where others see
 // to that. Without a URL it attaches to the private PostgreSQL of the data
 // folder, or starts it; close leaves it.
-func (c *databaseConfig) open(ctx context.Context, log *slog.Logger) (d *db.DB, close func() error, err error) {
+func (c *databaseConfig) open(ctx context.Context, log *slog.Logger, answerWithin time.Duration) (d *db.DB, close func() error, err error) {
 	url, err := c.url()
 	if err != nil {
 		return nil, nil, err
@@ -29,7 +35,7 @@ func (c *databaseConfig) open(ctx context.Context, log *slog.Logger) (d *db.DB, 
 		}
 		url, leave = private.URL(), private.Stop
 	}
-	d, err = db.Open(ctx, db.Config{URL: url, MaxConns: impl.DatabaseConnections(runtime.GOMAXPROCS(0))})
+	d, err = db.Open(ctx, db.Config{URL: url, MaxConns: impl.DatabaseConnections(runtime.GOMAXPROCS(0)), AnswerWithin: answerWithin})
 	if err != nil {
 		return nil, nil, errors.Join(err, leave())
 	}
@@ -50,7 +56,7 @@ func (c *databaseConfig) with(do func(context.Context, *db.DB) error) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	d, leave, err := c.open(ctx, log)
+	d, leave, err := c.open(ctx, log, patience)
 	if err != nil {
 		return err
 	}

@@ -63,7 +63,7 @@ func (c *serveCmd) Run() error {
 	if sent.Tracer() != nil {
 		log = slog.New(trace.Logs(log.Handler()))
 	}
-	d, leave, err := c.open(ctx, log)
+	d, leave, err := c.open(ctx, log, 0)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package db
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	"github.com/lib/pq"
@@ -107,17 +108,20 @@ func (s *Scope) RemoveCompanyFromSegment(ctx context.Context, segment, company i
 
 const setCompanyField = `
 	update companies set
-		industry = case $3 when 'industry' then $4 else industry end,
-		country = case $3 when 'country' then $4 else country end,
-		stage = case $3 when 'stage' then $4 else stage end,
+		industry = case when $3 = 'industry' then $4 else industry end,
+		country = case when $3 = 'country' then $4 else country end,
+		stage = case when $3 = 'stage' then $4 else stage end,
 		custom_fields = case when $3 in ('industry', 'country', 'stage') then custom_fields
-			else custom_fields || jsonb_build_object($3::text, $4::text) end
+			else custom_fields || $5::jsonb end
 	where workspace_id = $1 and company_id = $2`
 
 // SetCompanyField sets industry, country or stage of a company, or a custom
 // field of another name.
 func (s *Scope) SetCompanyField(ctx context.Context, company int64, field, value string) error {
-	_, err := s.exec(ctx, setCompanyField, company, field, value)
+	custom, err := json.Marshal(map[string]string{field: value})
+	if err == nil {
+		_, err = s.exec(ctx, setCompanyField, company, field, value, string(custom))
+	}
 	return err
 }
 

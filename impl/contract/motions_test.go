@@ -187,7 +187,7 @@ func TestADecisionGivesTheFirstCheckThatFails(t *testing.T) {
 	want("after", "globex", "", "entered")
 	w.ended(t)
 	want("after", "globex", "", "reentry_not_allowed")
-	dbtest.Exec(t, dbtest.URL(t), `update enrollments set entered_at = entered_at - interval '30 days 1 minute' where workspace_id = $1 and motion_id = $2`,
+	dbtest.Exec(t, dbtest.URL(t), `update enrollments set entered_at = inlet_now() - interval '30 days 1 minute' where workspace_id = $1 and motion_id = $2`,
 		w.ID, w.Motions["after"])
 	want("after", "globex", "", "entered")
 	want("segments", "globex", "", "entered")
@@ -205,7 +205,7 @@ func TestADecisionGivesTheFirstCheckThatFails(t *testing.T) {
 	w.ended(t)
 	want("capped", "umbrella", "", "daily_cap_reached")
 	want("capped", "empty", "", "no_contacts") // comes before the cap
-	dbtest.Exec(t, dbtest.URL(t), `update enrollments set entered_at = entered_at - interval '1 day' where workspace_id = $1 and motion_id = $2`,
+	dbtest.Exec(t, dbtest.URL(t), `update enrollments set entered_at = inlet_now() - interval '1 day' where workspace_id = $1 and motion_id = $2`,
 		w.ID, w.Motions["capped"])
 	want("capped", "umbrella", "", "entered")
 
@@ -316,7 +316,7 @@ func TestEveryStepTakesEffectOnceInOrderAndWaitsLast(t *testing.T) {
 	}
 	reaches("active 7 Out engaged gold Entered. Deal:12.5")
 	pass := func() {
-		dbtest.Exec(t, dbtest.URL(t), `update enrollments set due_at = due_at - interval '1 hour' where workspace_id = $1 and status = 'active'`, w.ID)
+		dbtest.Exec(t, dbtest.URL(t), `update enrollments set due_at = inlet_now() where workspace_id = $1 and status = 'active'`, w.ID)
 	}
 	// While the motion is paused or the agents are off, what is due waits.
 	inlet(t, "", "motion", "pause", fmt.Sprint(w.Motions["steps"]), "--workspace", w.Slug)

@@ -20,15 +20,16 @@ const (
 	shortestMoment = 100 * time.Millisecond
 	longestMoment  = 2 * time.Second
 	standingFor    = time.Second
-	standingAfter  = 50 // let in from the line
+	standingAfter  = 20 // let in meanwhile
 	longestWait    = 5 * time.Second
 )
 
 // Who may wait: each costs a goroutine and what it holds. One sender leaves room
 // for others.
 const (
-	lineLength = 1024
-	allLines   = 4096
+	lineLength    = 1024
+	allLines      = 4096
+	crowdOfPlaces = 4
 )
 
 // A Gate lets so many requests work at a time and has the others wait for a
@@ -47,15 +48,44 @@ type Gate[S comparable] struct {
 	turns   []*line[S] // the lines, the next one first
 	waiting int
 	work    time.Duration // what it takes, lately
+	crowd   standing      // of crowdOfPlaces times as many as may be inside, in all lines
+}
+
+// standing is how long something has been there without an end, and how many were
+// let in meanwhile. That it is gone for less than a moment is no end: turning many
+// away at once leaves nobody waiting.
+type standing struct {
+	since, gone time.Time // zero: it never was there; it is there
+	letIn       int
+}
+
+func (s *standing) is(there bool) {
+	now := time.Now()
+	switch {
+	case !there && s.gone.IsZero():
+		s.gone = now
+	case there && (s.since.IsZero() || s.ended(now)):
+		*s = standing{since: now}
+	case there:
+		s.gone = time.Time{}
+	}
+}
+
+func (s *standing) ended(now time.Time) bool {
+	return !s.gone.IsZero() && now.Sub(s.gone) > shortestMoment
+}
+
+// long tells what is no burst.
+func (s *standing) long(now time.Time) bool {
+	return !s.since.IsZero() && s.letIn > standingAfter && now.Sub(s.since) > standingFor && !s.ended(now)
 }
 
 // A line is what there is of one sender.
 type line[S comparable] struct {
 	sender  S
 	inside  int
-	since   time.Time // somebody waits
-	letIn   int       // of those who waited, since then
 	waiting []*waiter
+	some    standing // of anybody who waits
 }
 
 type waiter struct {
@@ -93,11 +123,11 @@ func (g *Gate[S]) Enter(ctx context.Context, who S) bool {
 	}
 	w := &waiter{now, make(chan bool, 1)}
 	if len(l.waiting) == 0 {
-		l.since, l.letIn = w.since, 0
 		g.turns = append(g.turns, l)
 	}
 	l.waiting = append(l.waiting, w)
 	g.waiting++
+	g.note(l)
 	g.mu.Unlock()
 
 	tooLong := time.NewTimer(longestWait)
@@ -120,6 +150,7 @@ func (g *Gate[S]) Enter(ctx context.Context, who S) bool {
 	if len(l.waiting) == 0 {
 		g.turns = slices.DeleteFunc(g.turns, func(other *line[S]) bool { return other == l })
 	}
+	g.note(l)
 	g.forget(l)
 	return false
 }
@@ -130,7 +161,10 @@ func (g *Gate[S]) Full(who S) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	l := g.senders[who]
-	return l != nil && len(l.waiting) > 0 && g.full(l, time.Now())
+	if l == nil {
+		l = &line[S]{}
+	}
+	return g.waiting > 0 && g.full(l, time.Now())
 }
 
 // Leave ends work that took so long, and makes room for whoever is next.
@@ -158,6 +192,7 @@ func (g *Gate[S]) Leave(who S, took time.Duration) {
 		if len(next.waiting) > 0 {
 			g.turns = append(g.turns, next)
 		}
+		g.note(next)
 		g.forget(next)
 	}
 }
@@ -166,13 +201,14 @@ func (g *Gate[S]) Leave(who S, took time.Duration) {
 // those before.
 func (g *Gate[S]) first(l *line[S]) *waiter {
 	now, moment := time.Now(), g.moment()
-	standing := g.stands(l, now)
+	long := l.some.long(now) || g.crowd.long(now)
 	for len(l.waiting) > 0 {
 		w := l.waiting[0]
 		l.waiting = l.waiting[1:]
 		g.waiting--
-		if !standing || now.Sub(w.since) < moment {
-			l.letIn++
+		if !long || now.Sub(w.since) < moment {
+			l.some.letIn++
+			g.crowd.letIn++
 			return w
 		}
 		w.told <- false
@@ -180,17 +216,22 @@ func (g *Gate[S]) first(l *line[S]) *waiter {
 	return nil
 }
 
-// stands tells a line that is no burst.
-func (g *Gate[S]) stands(l *line[S], now time.Time) bool {
-	return len(l.waiting) > 0 && l.letIn > standingAfter && now.Sub(l.since) > standingFor
+// note follows how a line and all of them change.
+func (g *Gate[S]) note(l *line[S]) {
+	l.some.is(len(l.waiting) > 0)
+	g.crowd.is(g.waiting > crowdOfPlaces*g.Most)
 }
 
-// full tells whether a line takes nobody more. Where it stands, those who wait
-// already may be too many for the time that anybody should: turning others away at
-// once costs least.
+// full tells whether a line takes nobody more. Where it has stood for long, or a
+// crowd in all of them, those before may be too many for the time that anybody should
+// wait: turning somebody away at once costs least.
 func (g *Gate[S]) full(l *line[S], now time.Time) bool {
-	ahead := max(time.Duration(len(l.waiting))*g.work/time.Duration(g.Share), time.Duration(g.waiting)*g.work/time.Duration(g.Most))
-	return len(l.waiting) == lineLength || g.waiting == allLines || g.stands(l, now) && ahead > g.moment()
+	if len(l.waiting) == lineLength || g.waiting == allLines {
+		return true
+	}
+	own, inTurn := len(l.waiting), min(g.waiting, (len(l.waiting)+1)*len(g.turns))
+	ahead := max(time.Duration(own)*g.work/time.Duration(g.Share), time.Duration(inTurn)*g.work/time.Duration(g.Most))
+	return (l.some.long(now) || g.crowd.long(now)) && ahead > g.moment()
 }
 
 func (g *Gate[S]) fits(l *line[S]) bool {

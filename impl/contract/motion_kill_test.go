@@ -162,7 +162,7 @@ var deaths = []death{
 	{"the start", "plain", `lock table motion_entries in share mode`, "insert into motion_entries", ""},
 	{"the entry by an event", "event", `lock table motion_entries in share mode`, "process_events", ""},
 	{"the entry by a signal", "signal", `lock table motion_entries in share mode`, "process_events", ""},
-	{"the entry by a lead", "lead", `lock table motion_entries in share mode`, "queue_entries", ""},
+	{"the entry by a lead", "lead", `lock table motion_entries in share mode`, "queue_lead", ""},
 }
 
 // triggers makes a company enter a motion, and does so again with the same key.

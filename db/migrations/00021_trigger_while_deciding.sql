@@ -8,26 +8,34 @@
 -- Queues a company's entry into the motions of these ids, unless one that nobody
 -- waits for by a key is queued already: the decision would be the same. One that
 -- is just being decided is waited for, for its settings may be those of before.
+--
+-- In PL/pgSQL: in a function of SQL the workspace is not known when a statement is
+-- planned, and so neither is its node. And what is queued is looked up before the
+-- rest is added: an insert of what is in no table cannot look into one.
 create or replace function queue_entries(
     workspace bigint, motions bigint[], companies bigint[], contacts bigint[], by text
 ) returns void
-language sql as $$
-    select from motion_entries e
+language plpgsql as $$
+begin
+    perform from motion_entries e
     join unnest(motions, companies) as q(motion, company) on e.motion_id = q.motion and e.company_id = q.company
     where e.workspace_id = workspace and e.decided_at is null and e.idempotency_key is null
     order by e.entry_id
     for no key update of e;
 
-    insert into motion_entries (workspace_id, motion_id, company_id, contact_ids, trigger)
-    select workspace, q.motion, q.company, coalesce((array_agg(distinct q.contact) filter (where q.contact is not null))[1:50], '{}'), by
+    select array_agg(q.motion), array_agg(q.company), array_agg(q.contact) into motions, companies, contacts
     from unnest(motions, companies, contacts) as q(motion, company, contact)
     where not exists (
         select from motion_entries e
         where e.workspace_id = workspace and e.motion_id = q.motion and e.company_id = q.company and e.decided_at is null
             and e.idempotency_key is null
-    )
+    );
+    insert into motion_entries (workspace_id, motion_id, company_id, contact_ids, trigger)
+    select workspace, q.motion, q.company, coalesce((array_agg(distinct q.contact) filter (where q.contact is not null))[1:50], '{}'), by
+    from unnest(motions, companies, contacts) as q(motion, company, contact)
     group by q.motion, q.company
-    order by q.motion, q.company
+    order by q.motion, q.company;
+end
 $$;
 -- +goose StatementEnd
 

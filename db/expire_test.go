@@ -56,6 +56,15 @@ func TestExpiryDropsWholeDaysAndNothingThatIsStillListed(t *testing.T) {
 		}
 	}
 	process(at("29 days 23 hours"))
+	// The ledger of refusals has room wherever events have, and ends with them.
+	refuse := func(moved *db.DB, offset string) {
+		t.Helper()
+		minute := dbtest.Query[int64](t, address, `select floor(extract(epoch from now() + $1::interval) / 60)`, offset)
+		err := moved.AddRefusals(t.Context(), []db.Refusal{{Workspace: w, Minute: minute, KeyID: 1, Code: "invalid_body", Events: 1}})
+		if err != nil {
+			t.Errorf("after %s no refusal can be written down: %v", offset, err)
+		}
+	}
 	for _, step := range []struct{ offset, want string }{
 		{"29 days 23 hours", "a b c/3"},
 		{"32 days", "b c/"}, // a's id may stay for as long as its span does
@@ -69,9 +78,13 @@ func TestExpiryDropsWholeDaysAndNothingThatIsStillListed(t *testing.T) {
 		if got := left(); !strings.HasPrefix(got, step.want) {
 			t.Errorf("after %s %s is left, want %s", step.offset, got, step.want)
 		}
+		refuse(moved, step.offset)
 	}
 	if n := dbtest.Query[int](t, address, `select sum(events) from event_counts`); n != 0 {
 		t.Errorf("the counters still hold %d events", n)
+	}
+	if n := dbtest.Query[int](t, address, `select count(*) from refusals`); n != 1 {
+		t.Errorf("%d refusals are left, want the last one", n)
 	}
 	record(at("100 days"), "a")
 }

@@ -3,34 +3,39 @@
 
 -- +goose Up
 
+-- Makes the partitions from yesterday to days_ahead days from now. A partition
+-- is made apart and then attached, which lets events be recorded meanwhile.
 -- Whoever may call it must not fill the catalog.
 -- +goose StatementBegin
 create or replace function ensure_event_partitions(days_ahead integer) returns void
 language plpgsql as $$
 declare
     today constant bigint := floor(extract(epoch from inlet_now()) / 86400);
-    day_nos constant bigint := 86400000::bigint << 20;
-    partition text;
+    wanted record;
 begin
     if days_ahead > 60 then
         raise exception 'room for events is made 60 days ahead at most';
     end if;
     perform pg_advisory_xact_lock(gate_key(0));
-    for day in today - 1 .. today + days_ahead loop
-        partition := 'events_' || to_char(to_timestamp(day * 86400) at time zone 'UTC', 'YYYYMMDD');
-        if to_regclass(partition) is null then
-            execute format('create table %I (like events including constraints)', partition);
-            execute format('alter table events attach partition %I for values from (%s) to (%s)',
-                partition, day * day_nos, (day + 1) * day_nos);
-        end if;
-    end loop;
-    for span in (today - 1) / 30 .. (today + days_ahead) / 30 loop
-        partition := 'event_ids_' || to_char(to_timestamp(span * 30 * 86400) at time zone 'UTC', 'YYYYMMDD');
-        if to_regclass(partition) is null then
-            execute format('create table %I (like event_ids, primary key (workspace_id, id_hash))', partition);
-            execute format('alter table event_ids attach partition %I for values from (%s) to (%s)',
-                partition, span * 30 * day_nos, (span + 1) * 30 * day_nos);
-        end if;
+    for wanted in
+        -- per_day: what the partition key counts in a day
+        select parent, '' as keys, 1 as days, per_day, day
+        from (values ('events', 86400000::bigint << 20), ('refusals', 1440)) as daily(parent, per_day),
+            generate_series(today - 1, today + days_ahead) day
+        union all
+        select 'event_ids', ', primary key (workspace_id, id_hash)', 30, 86400000::bigint << 20, span * 30
+        from generate_series((today - 1) / 30, (today + days_ahead) / 30) span
+    loop
+        declare
+            partition constant text := wanted.parent || '_'
+                || to_char(to_timestamp(wanted.day * 86400) at time zone 'UTC', 'YYYYMMDD');
+        begin
+            if to_regclass(partition) is null then
+                execute format('create table %I (like %I including constraints%s)', partition, wanted.parent, wanted.keys);
+                execute format('alter table %I attach partition %I for values from (%s) to (%s)', wanted.parent, partition,
+                    wanted.day * wanted.per_day, (wanted.day + wanted.days) * wanted.per_day);
+            end if;
+        end;
     end loop;
 end
 $$;
@@ -57,25 +62,28 @@ create or replace function ensure_event_partitions(days_ahead integer) returns v
 language plpgsql as $$
 declare
     today constant bigint := floor(extract(epoch from inlet_now()) / 86400);
-    day_nos constant bigint := 86400000::bigint << 20;
-    partition text;
+    wanted record;
 begin
     perform pg_advisory_xact_lock(gate_key(0));
-    for day in today - 1 .. today + days_ahead loop
-        partition := 'events_' || to_char(to_timestamp(day * 86400) at time zone 'UTC', 'YYYYMMDD');
-        if to_regclass(partition) is null then
-            execute format('create table %I (like events including constraints)', partition);
-            execute format('alter table events attach partition %I for values from (%s) to (%s)',
-                partition, day * day_nos, (day + 1) * day_nos);
-        end if;
-    end loop;
-    for span in (today - 1) / 30 .. (today + days_ahead) / 30 loop
-        partition := 'event_ids_' || to_char(to_timestamp(span * 30 * 86400) at time zone 'UTC', 'YYYYMMDD');
-        if to_regclass(partition) is null then
-            execute format('create table %I (like event_ids, primary key (workspace_id, id_hash))', partition);
-            execute format('alter table event_ids attach partition %I for values from (%s) to (%s)',
-                partition, span * 30 * day_nos, (span + 1) * 30 * day_nos);
-        end if;
+    for wanted in
+        -- per_day: what the partition key counts in a day
+        select parent, '' as keys, 1 as days, per_day, day
+        from (values ('events', 86400000::bigint << 20), ('refusals', 1440)) as daily(parent, per_day),
+            generate_series(today - 1, today + days_ahead) day
+        union all
+        select 'event_ids', ', primary key (workspace_id, id_hash)', 30, 86400000::bigint << 20, span * 30
+        from generate_series((today - 1) / 30, (today + days_ahead) / 30) span
+    loop
+        declare
+            partition constant text := wanted.parent || '_'
+                || to_char(to_timestamp(wanted.day * 86400) at time zone 'UTC', 'YYYYMMDD');
+        begin
+            if to_regclass(partition) is null then
+                execute format('create table %I (like %I including constraints%s)', partition, wanted.parent, wanted.keys);
+                execute format('alter table %I attach partition %I for values from (%s) to (%s)', wanted.parent, partition,
+                    wanted.day * wanted.per_day, (wanted.day + wanted.days) * wanted.per_day);
+            end if;
+        end;
     end loop;
 end
 $$;

@@ -546,24 +546,770 @@ CREATE UNIQUE INDEX visitors_pkey ON public.visitors USING btree (workspace_id, 
 CREATE UNIQUE INDEX workspace_gates_pkey ON public.workspace_gates USING btree (workspace_id);
 CREATE UNIQUE INDEX workspaces_pkey ON public.workspaces USING btree (workspace_id);
 CREATE UNIQUE INDEX workspaces_slug_key ON public.workspaces USING btree (slug);
-create function add_event_entries(workspace bigint, numbers bigint[]);
-create function add_event_facts(workspace bigint, numbers bigint[], companies bigint[], contacts bigint[], types smallint[], occurred timestamp with time zone[], late boolean);
-create function add_signal_facts(workspace bigint, only_signal bigint, numbers bigint[], starts boolean);
-create function decide_entries(workspace bigint, most integer);
-create function drop_expired_events() security definer set lock_timeout=50ms set search_path=public, pg_temp;
-create function ensure_event_partitions(days_ahead integer) security definer set search_path=public, pg_temp;
-create function gate_key(workspace bigint);
-create function id_columns(OUT relation regclass, OUT id name, OUT sequence regclass);
-create function identify_visitor(workspace bigint, visitor text, contact bigint);
-create function ids_behind();
-create function inlet_now();
-create function oldest_listed_no();
-create function pass_over_ids(many bigint);
-create function process_events(workspace bigint, most integer);
-create function queue_entries(workspace bigint, motions bigint[], companies bigint[], contacts bigint[], by text);
-create function queue_lead(workspace bigint, company bigint, contact bigint);
-create function rebuild_signal_facts(workspace bigint, signal bigint);
-create function record_events(w_ids bigint[], w_versions bigint[], w_types_versions bigint[], w_events integer[], w_upto integer[], k_workspace integer[], k_id bigint[], k_requests integer[], k_limit integer[], e_workspace integer[], e_mode smallint[], e_hash uuid[], e_id text[], e_type smallint[], e_occurred bigint[], e_company bigint[], e_domain text[], e_registrable text[], e_contact bigint[], e_email text[], e_visitor text[], e_properties text[], t_workspace integer[], t_id smallint[], t_name text[], t_label text[], t_properties text[], wait boolean, OUT now_ms bigint, OUT w_verdict smallint[], OUT w_base bigint[], OUT w_minute_left integer[], OUT w_day_left integer[], OUT w_backlog_left bigint[], OUT k_left integer[], OUT e_seen bigint[], OUT e_status smallint[]);
-create function take_request(workspace bigint, key bigint, key_limit integer, workspace_limit integer, OUT key_requests integer, OUT workspace_requests integer, OUT seconds_left integer);
-create function take_requests(workspace bigint, key bigint, taken integer, key_limit integer);
-create function uncount_expired_events(workspace bigint);
+CREATE OR REPLACE FUNCTION public.add_event_entries(workspace bigint, numbers bigint[])
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+declare
+    motions bigint[];
+    companies bigint[];
+    contacts bigint[];
+begin
+    select array_agg(m.motion_id order by e.event_no), array_agg(e.company_id order by e.event_no), array_agg(e.contact_id order by e.event_no)
+    into motions, companies, contacts
+    from motions m
+    cross join jsonb_to_recordset(m.entry -> 'events') as t(name text, "where" jsonb)
+    join event_types y on y.workspace_id = workspace and y.name = t.name
+    join (
+        select e.event_no, e.company_id, e.contact_id, e.ts, e.properties
+        from unnest(numbers) as n(event_no)
+        join events e on e.workspace_id = workspace and e.event_no = n.event_no
+    ) e on e.ts = y.event_type_id * 4 and e.company_id is not null
+    where m.workspace_id = workspace and m.status <> 'archived' and not exists (
+        select from jsonb_to_recordset(coalesce(t."where", '[]')) as c(property text, equals jsonb)
+        where e.properties::jsonb -> c.property is distinct from c.equals
+    );
+    if motions is not null then
+        perform queue_entries(workspace, motions, companies, contacts, 'event');
+    end if;
+end
+$function$
+;
+CREATE OR REPLACE FUNCTION public.add_event_facts(workspace bigint, numbers bigint[], companies bigint[], contacts bigint[], types smallint[], occurred timestamp with time zone[], late boolean)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+    insert into event_facts as f
+        (workspace_id, company_id, contact_id, event_type_id, events, first_at, last_at)
+    select workspace, coalesce(e.company, 0), coalesce(e.contact, 0), e.type, count(*), min(e.at), max(e.at)
+    from unnest(companies, contacts, types, occurred) as e(company, contact, type, at)
+    group by 2, 3, 4
+    on conflict (workspace_id, company_id, contact_id, event_type_id) do update set
+        events = f.events + excluded.events,
+        first_at = least(f.first_at, excluded.first_at),
+        last_at = greatest(f.last_at, excluded.last_at);
+    if exists (select from signals where workspace_id = workspace) then
+        perform add_signal_facts(workspace, null, numbers, not late);
+    end if;
+    if not late and exists (
+        select from motions where workspace_id = workspace and status <> 'archived' and entry -> 'events' <> '[]'
+    ) then
+        perform add_event_entries(workspace, numbers);
+    end if;
+end
+$function$
+;
+CREATE OR REPLACE FUNCTION public.add_signal_facts(workspace bigint, only_signal bigint, numbers bigint[], starts boolean)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+declare
+    motions bigint[];
+    companies bigint[];
+begin
+    with met as materialized (
+        select s.signal_id, s.min_count, s.within_days, e.company_id,
+            (array_agg(e.occurred_at order by e.occurred_at desc))[1:s.min_count] as newest
+        from unnest(numbers) as n(event_no)
+        join events e on e.workspace_id = workspace and e.event_no = n.event_no
+        join event_types t on t.workspace_id = workspace and t.event_type_id = e.ts >> 2
+        join signals s on s.workspace_id = workspace and s.event = t.name
+        where e.company_id is not null and e.ts & 3 = 0 and (only_signal is null or s.signal_id = only_signal)
+            and not exists (
+                select from jsonb_to_recordset(s.conditions) as c(property text, equals jsonb)
+                where e.properties::jsonb -> c.property is distinct from c.equals
+            )
+        group by s.signal_id, s.min_count, s.within_days, e.company_id
+    ), merged as (
+        select m.signal_id, m.company_id, coalesce(f.holds_until > inlet_now(), false) as held, m.min_count, m.within_days,
+            array(
+                select at from unnest(coalesce(f.newest, '{}') || m.newest) at order by at desc limit m.min_count
+            ) as newest
+        from met m
+        left join signal_facts f on f.workspace_id = workspace and f.signal_id = m.signal_id and f.company_id = m.company_id
+    ), saved as (
+        insert into signal_facts as f (workspace_id, signal_id, company_id, newest, holds_until)
+        select workspace, signal_id, company_id, newest, newest[min_count] + make_interval(days => within_days)
+        from merged
+        on conflict (workspace_id, signal_id, company_id) do update
+            set newest = excluded.newest, holds_until = excluded.holds_until
+        returning f.signal_id, f.company_id, f.holds_until
+    )
+    select array_agg(m.motion_id), array_agg(s.company_id) into motions, companies
+    from saved s
+    join merged b on b.signal_id = s.signal_id and b.company_id = s.company_id and not b.held
+    join motions m on m.workspace_id = workspace and m.status <> 'archived' and m.entry -> 'signals' @> to_jsonb(s.signal_id)
+    where starts and s.holds_until > inlet_now();
+    if motions is not null then
+        perform queue_entries(workspace, motions, companies, null, 'signal');
+    end if;
+end
+$function$
+;
+CREATE OR REPLACE FUNCTION public.decide_entries(workspace bigint, most integer)
+ RETURNS integer
+ LANGUAGE plpgsql
+AS $function$
+declare
+    q record;
+    m record;
+    now_at constant timestamptz := inlet_now();
+    today constant timestamptz := date_trunc('day', now_at at time zone 'UTC') at time zone 'UTC';
+    entered jsonb := '{}'; -- how many entered each motion with a daily cap today
+    reason text;
+    enrolled bigint;
+    decided integer := 0;
+begin
+    if not pg_try_advisory_xact_lock(30, hashint8(workspace)) then
+        return 0;
+    end if;
+    for q in
+        select entry_id, motion_id, company_id, contact_ids from motion_entries
+        where workspace_id = workspace and decided_at is null order by entry_id limit most
+        for no key update
+    loop
+        -- Not the row as it was when the first of them was decided: it may be
+        -- paused meanwhile.
+        select o.status, o.entry, o.steps, w.agents_enabled into m
+        from motions o join workspaces w on w.workspace_id = o.workspace_id
+        where o.workspace_id = workspace and o.motion_id = q.motion_id;
+        -- Counted once: nobody else lets anything into the workspace's motions.
+        if m.entry ->> 'daily_cap' is not null and not entered ? q.motion_id::text then
+            entered := entered || jsonb_build_object(q.motion_id, (
+                select count(*) from enrollments
+                where workspace_id = workspace and motion_id = q.motion_id and entered_at >= today
+            ));
+        end if;
+        enrolled := null;
+        reason := case
+            when not m.agents_enabled then 'agents_off'
+            when m.status <> 'active' then 'motion_paused'
+            when not exists (select from companies where workspace_id = workspace and company_id = q.company_id) then 'company_gone'
+            when exists (
+                select from enrollments
+                where workspace_id = workspace and motion_id = q.motion_id and company_id = q.company_id and status = 'active'
+            ) then 'already_enrolled'
+            when (m.entry ->> 'reentry_days')::int <> 0 and exists (
+                select from enrollments
+                where workspace_id = workspace and company_id = q.company_id and motion_id = q.motion_id
+                    and ((m.entry ->> 'reentry_days')::int < 0
+                        or entered_at > now_at - make_interval(days => (m.entry ->> 'reentry_days')::int))
+            ) then 'reentry_not_allowed'
+            when exists (
+                select from jsonb_array_elements_text(m.entry -> 'in_segments') as wanted(segment)
+                where not exists (
+                    select from segment_companies s
+                    where s.workspace_id = workspace and s.segment_id = wanted.segment::bigint and s.company_id = q.company_id
+                )
+            ) or exists (
+                select from jsonb_array_elements_text(m.entry -> 'not_in_segments') as unwanted(segment)
+                join segment_companies s
+                    on s.workspace_id = workspace and s.segment_id = unwanted.segment::bigint and s.company_id = q.company_id
+            ) then 'conditions_not_met'
+            when not exists (
+                select from contacts
+                where workspace_id = workspace and company_id = q.company_id
+                    and (q.contact_ids = '{}' or contact_id = any(q.contact_ids))
+            ) then 'no_contacts'
+            when (entered ->> q.motion_id::text)::int >= (m.entry ->> 'daily_cap')::int then 'daily_cap_reached'
+            else 'entered'
+        end;
+        if reason = 'entered' then
+            insert into enrollments (workspace_id, motion_id, company_id, contact_ids, steps, due_at, entered_at)
+            values (workspace, q.motion_id, q.company_id, q.contact_ids, m.steps, now_at, now_at)
+            returning enrollment_id into enrolled;
+            if entered ? q.motion_id::text then
+                entered := entered || jsonb_build_object(q.motion_id, (entered ->> q.motion_id::text)::int + 1);
+            end if;
+        end if;
+        update motion_entries
+        set decided_at = date_trunc('milliseconds', now_at), reason_code = reason, enrollment_id = enrolled
+        where workspace_id = workspace and entry_id = q.entry_id;
+        decided := decided + 1;
+    end loop;
+    return decided;
+end
+$function$
+;
+CREATE OR REPLACE FUNCTION public.drop_expired_events()
+ RETURNS integer
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET lock_timeout TO '50ms'
+ SET search_path TO 'public', 'pg_temp'
+AS $function$
+declare
+    day_nos constant bigint := 86400000::bigint << 20;
+    oldest constant bigint := floor((extract(epoch from inlet_now()) - 30 * 86400) / 86400);
+    lagging bigint;
+    processed bigint;
+    expired text;
+begin
+    -- The counters must let go of events while they can still be counted.
+    for lagging in
+        select workspace_id from event_progress
+        where oldest_no <= processed_no and oldest_no < oldest * day_nos
+    loop
+        perform from event_progress where workspace_id = lagging for update;
+        perform uncount_expired_events(lagging);
+    end loop;
+    -- Up to where the events of all workspaces are processed; null: all of them.
+    select min(e.processed_no) into processed
+    from workspace_gates g join event_progress e on e.workspace_id = g.workspace_id
+    where e.processed_no < g.last_event_no;
+    select p.relname into expired from (
+        select c.relname, case i.inhparent when 'event_ids'::regclass then 30 else 1 end as days,
+            floor(extract(epoch from to_date(right(c.relname, 8), 'YYYYMMDD')) / 86400)::bigint as day
+        from pg_inherits i join pg_class c on c.oid = i.inhrelid
+        where i.inhparent in ('events'::regclass, 'event_ids'::regclass, 'refusals'::regclass)
+    ) p
+    where p.day + p.days <= oldest and (p.days > 1 or processed is null or processed >= (p.day + 1) * day_nos)
+    order by p.day limit 1;
+    if expired is null then
+        return 0;
+    end if;
+    execute format('drop table %I', expired);
+    return 1;
+exception when lock_not_available then
+    return 0;
+end
+$function$
+;
+CREATE OR REPLACE FUNCTION public.ensure_event_partitions(days_ahead integer)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'public', 'pg_temp'
+AS $function$
+declare
+    today constant bigint := floor(extract(epoch from inlet_now()) / 86400);
+    wanted record;
+begin
+    if days_ahead > 60 then
+        raise exception 'room for events is made 60 days ahead at most';
+    end if;
+    perform pg_advisory_xact_lock(gate_key(0));
+    for wanted in
+        -- per_day: what the partition key counts in a day
+        select parent, '' as keys, 1 as days, per_day, day
+        from (values ('events', 86400000::bigint << 20), ('refusals', 1440)) as daily(parent, per_day),
+            generate_series(today - 1, today + days_ahead) day
+        union all
+        select 'event_ids', ', primary key (workspace_id, id_hash)', 30, 86400000::bigint << 20, span * 30
+        from generate_series((today - 1) / 30, (today + days_ahead) / 30) span
+    loop
+        declare
+            partition constant text := wanted.parent || '_'
+                || to_char(to_timestamp(wanted.day * 86400) at time zone 'UTC', 'YYYYMMDD');
+        begin
+            if to_regclass(partition) is null then
+                execute format('create table %I (like %I including constraints%s)', partition, wanted.parent, wanted.keys);
+                execute format('alter table %I attach partition %I for values from (%s) to (%s)', wanted.parent, partition,
+                    wanted.day * wanted.per_day, (wanted.day + wanted.days) * wanted.per_day);
+            end if;
+        end;
+    end loop;
+end
+$function$
+;
+CREATE OR REPLACE FUNCTION public.gate_key(workspace bigint)
+ RETURNS bigint
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+AS $function$
+    select (7461::bigint << 48) | workspace
+$function$
+;
+CREATE OR REPLACE FUNCTION public.id_columns(OUT relation regclass, OUT id name, OUT sequence regclass)
+ RETURNS SETOF record
+ LANGUAGE sql
+ STABLE
+AS $function$
+    select c.oid::regclass, a.attname, pg_get_serial_sequence(c.oid::regclass::text, a.attname)::regclass
+    from pg_attribute a join pg_class c on c.oid = a.attrelid
+    where a.attidentity <> '' and c.relkind in ('r', 'p') and not c.relispartition
+        and c.relnamespace = (select relnamespace from pg_class where oid = 'workspaces'::regclass)
+    order by 1
+$function$
+;
+CREATE OR REPLACE FUNCTION public.identify_visitor(workspace bigint, visitor text, contact bigint)
+ RETURNS integer
+ LANGUAGE plpgsql
+AS $function$
+declare
+    processed bigint;
+    numbers bigint[];
+    types smallint[];
+    occurred timestamptz[];
+    company bigint;
+    late bigint[];
+    oldest constant bigint := oldest_listed_no();
+begin
+    perform pg_advisory_xact_lock(gate_key(workspace));
+    insert into visitors as v (workspace_id, visitor_id, contact_id, identified_at)
+    values (workspace, visitor, contact, inlet_now())
+    on conflict (workspace_id, visitor_id) do update
+        set contact_id = excluded.contact_id, identified_at = excluded.identified_at
+        where v.contact_id is distinct from excluded.contact_id;
+    select company_id into company from contacts where workspace_id = workspace and contact_id = contact;
+
+    select processed_no into processed from event_progress where workspace_id = workspace for update;
+    with matched as (
+        update events e set ts = e.ts - 2, company_id = company, contact_id = contact, visitor_id = null,
+            resolved_at = date_trunc('milliseconds', inlet_now())
+        where e.workspace_id = workspace and e.visitor_id = visitor and e.event_no >= oldest
+        returning e.event_no, e.ts, e.occurred_at
+    )
+    select array_agg(event_no), array_agg(ts >> 2), array_agg(occurred_at) into numbers, types, occurred from matched;
+    if numbers is null then
+        return 0;
+    end if;
+    update workspace_gates set accepted_events = accepted_events
+        + (select count(*) from unnest(numbers) n where n > processed)
+    where workspace_id = workspace;
+
+    -- Those that the workers have passed by are counted and made facts here.
+    select array_agg(n), array_agg(t), array_agg(o) into late, types, occurred
+    from unnest(numbers, types, occurred) as e(n, t, o) where n <= processed;
+    if late is not null then
+        insert into event_counts as c (workspace_id, ts, events)
+        select workspace, t * 4 + status, sum(change)
+        from unnest(types) t cross join (values (0, 1), (2, -1)) as moved(status, change)
+        group by 2
+        on conflict (workspace_id, ts) do update set events = c.events + excluded.events;
+        perform add_event_facts(workspace, late, array_fill(company, array[cardinality(late)]),
+            array_fill(contact, array[cardinality(late)]), types, occurred, true);
+    end if;
+    return cardinality(numbers);
+end
+$function$
+;
+CREATE OR REPLACE FUNCTION public.ids_behind()
+ RETURNS SETOF text
+ LANGUAGE plpgsql
+AS $function$
+declare
+    c record;
+    newest bigint;
+    next_id bigint;
+begin
+    for c in select * from id_columns() loop
+        execute format('select coalesce(max(%I), 0) from %s', c.id, c.relation) into newest;
+        execute format('select case when is_called then last_value + 1 else last_value end from %s', c.sequence) into next_id;
+        if next_id <= newest then
+            return next format('the next %s of %s is %s, and there is %s', c.id, c.relation, next_id, newest);
+        end if;
+    end loop;
+end
+$function$
+;
+CREATE OR REPLACE FUNCTION public.inlet_now()
+ RETURNS timestamp with time zone
+ LANGUAGE sql
+ PARALLEL SAFE
+AS $function$
+    select clock_timestamp() + coalesce(nullif(current_setting('inlet.clock_offset', true), '')::interval, interval '0')
+$function$
+;
+CREATE OR REPLACE FUNCTION public.oldest_listed_no()
+ RETURNS bigint
+ LANGUAGE sql
+ PARALLEL SAFE
+AS $function$
+    select (floor(extract(epoch from inlet_now()) * 1000)::bigint - 2592000000) << 20
+$function$
+;
+CREATE OR REPLACE FUNCTION public.pass_over_ids(many bigint)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+declare
+    c record;
+begin
+    for c in select * from id_columns() loop
+        execute format('select setval(%L, greatest(nextval(%L), coalesce((select max(%I) from %s), 0)) + $1)',
+            c.sequence, c.sequence, c.id, c.relation) using many;
+    end loop;
+end
+$function$
+;
+CREATE OR REPLACE FUNCTION public.process_events(workspace bigint, most integer)
+ RETURNS integer
+ LANGUAGE plpgsql
+AS $function$
+declare
+    since bigint;
+    until bigint;
+    processed integer;
+    accepted integer;
+    numbers bigint[];
+    companies bigint[];
+    contacts bigint[];
+    statuses smallint[];
+    types smallint[];
+    occurred timestamptz[];
+begin
+    select processed_no into since from event_progress where workspace_id = workspace for update skip locked;
+    if not found then
+        return 0;
+    end if;
+    select last_event_no into until from workspace_gates where workspace_id = workspace;
+    select array_agg(event_no) filter (where ts & 3 = 0), array_agg(company_id) filter (where ts & 3 = 0),
+        array_agg(contact_id) filter (where ts & 3 = 0), array_agg(ts >> 2) filter (where ts & 3 = 0),
+        array_agg(occurred_at) filter (where ts & 3 = 0), array_agg(ts),
+        count(*), count(*) filter (where ts & 3 = 0),
+        case when count(*) < most then until else max(event_no) end
+    into numbers, companies, contacts, types, occurred, statuses, processed, accepted, until
+    from (
+        select event_no, company_id, contact_id, ts, occurred_at from events
+        where workspace_id = workspace and event_no > since and event_no <= until
+        order by event_no limit most
+    ) batch;
+    if accepted > 0 then
+        perform add_event_facts(workspace, numbers, companies, contacts, types, occurred, false);
+    end if;
+    if processed > 0 then
+        insert into event_counts as c (workspace_id, ts, events)
+        select workspace, s, count(*) from unnest(statuses) s group by s
+        on conflict (workspace_id, ts) do update set events = c.events + excluded.events;
+    end if;
+    update event_progress set processed_no = until, processed_events = processed_events + accepted
+    where workspace_id = workspace and processed_no < until;
+    perform uncount_expired_events(workspace);
+    return processed;
+end
+$function$
+;
+CREATE OR REPLACE FUNCTION public.queue_entries(workspace bigint, motions bigint[], companies bigint[], contacts bigint[], by text)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+    perform from motion_entries e
+    join unnest(motions, companies) as q(motion, company) on e.motion_id = q.motion and e.company_id = q.company
+    where e.workspace_id = workspace and e.decided_at is null and e.idempotency_key is null
+    order by e.entry_id
+    for no key update of e;
+
+    select array_agg(q.motion), array_agg(q.company), array_agg(q.contact) into motions, companies, contacts
+    from unnest(motions, companies, contacts) as q(motion, company, contact)
+    where not exists (
+        select from motion_entries e
+        where e.workspace_id = workspace and e.motion_id = q.motion and e.company_id = q.company and e.decided_at is null
+            and e.idempotency_key is null
+    );
+    insert into motion_entries (workspace_id, motion_id, company_id, contact_ids, trigger)
+    select workspace, q.motion, q.company, coalesce((array_agg(distinct q.contact) filter (where q.contact is not null))[1:50], '{}'), by
+    from unnest(motions, companies, contacts) as q(motion, company, contact)
+    group by q.motion, q.company
+    order by q.motion, q.company;
+end
+$function$
+;
+CREATE OR REPLACE FUNCTION public.queue_lead(workspace bigint, company bigint, contact bigint)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+declare
+    motions bigint[];
+begin
+    select array_agg(m.motion_id) into motions
+    from motions m
+    where m.workspace_id = workspace and m.status <> 'archived' and m.entry -> 'lead_created' = 'true';
+    if motions is not null then
+        perform queue_entries(workspace, motions, array_fill(company, array[cardinality(motions)]),
+            array_fill(contact, array[cardinality(motions)]), 'lead');
+    end if;
+end
+$function$
+;
+CREATE OR REPLACE FUNCTION public.rebuild_signal_facts(workspace bigint, signal bigint)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+declare
+    processed bigint;
+    numbers bigint[];
+begin
+    select processed_no into processed from event_progress where workspace_id = workspace for update;
+    delete from signal_facts where workspace_id = workspace and signal_id = signal;
+    select array_agg(e.event_no) into numbers
+    from signals s
+    join event_types t on t.workspace_id = workspace and t.name = s.event
+    join events e on e.workspace_id = workspace and e.ts = t.event_type_id * 4 and e.event_no <= processed
+    where s.workspace_id = workspace and s.signal_id = signal;
+    perform add_signal_facts(workspace, signal, numbers, false);
+end
+$function$
+;
+CREATE OR REPLACE FUNCTION public.record_events(w_ids bigint[], w_versions bigint[], w_types_versions bigint[], w_events integer[], w_upto integer[], k_workspace integer[], k_id bigint[], k_requests integer[], k_limit integer[], e_workspace integer[], e_mode smallint[], e_hash uuid[], e_id text[], e_type smallint[], e_occurred bigint[], e_company bigint[], e_domain text[], e_registrable text[], e_contact bigint[], e_email text[], e_visitor text[], e_properties text[], t_workspace integer[], t_id smallint[], t_name text[], t_label text[], t_properties text[], wait boolean, OUT now_ms bigint, OUT w_verdict smallint[], OUT w_base bigint[], OUT w_minute_left integer[], OUT w_day_left integer[], OUT w_backlog_left bigint[], OUT k_left integer[], OUT e_seen bigint[], OUT e_status smallint[])
+ RETURNS record
+ LANGUAGE plpgsql
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+ SET enable_seqscan TO 'off'
+ SET lock_timeout TO '1s'
+AS $function$
+declare
+    total constant integer := coalesce(cardinality(e_hash), 0);
+    this_minute bigint;
+    today bigint;
+    since bigint;
+    held boolean;
+    minute_counts integer[];
+    day_counts integer[];
+    named bigint[]; -- the company that the event names, by id or domain
+    people bigint[]; -- the contact that the event names, or that its visitor is
+    employers bigint[]; -- the company of that contact
+    counted_keys bigint[];
+begin
+    if not wait then
+        held := set_config('synchronous_commit', 'off', true) is null; -- until the transaction ends
+    end if;
+    for i in 1 .. cardinality(w_ids) loop
+        held := pg_advisory_xact_lock(gate_key(w_ids[i])) is null;
+    end loop;
+    now_ms := floor(extract(epoch from inlet_now()) * 1000);
+    this_minute := now_ms / 60000;
+    today := now_ms / 86400000;
+    since := (now_ms - 2592000000) << 20; -- 30 days
+
+    select array_agg(minute_count), array_agg(day_count), array_agg(base), array_agg(minute_left), array_agg(day_left),
+        array_agg(backlog_left),
+        array_agg(case
+            when version is distinct from w_versions[i] or types_version is distinct from w_types_versions[i] then 1
+            when w_events[i] > 0 and (w_events[i] > minute_left or w_events[i] > day_left or backlog_left <= 0) then 2
+            else 0
+        end)
+    into minute_counts, day_counts, w_base, w_minute_left, w_day_left, w_backlog_left, w_verdict
+    from generate_series(1, cardinality(w_ids)) i
+    cross join lateral (
+        select g.version, g.types_version, greatest(g.last_event_no, (now_ms << 20) - 1) as base,
+            case g.minute when this_minute then g.minute_events else 0 end as minute_count,
+            case g.day when today then g.day_events else 0 end as day_count,
+            g.events_per_minute - case g.minute when this_minute then g.minute_events else 0 end as minute_left,
+            g.events_per_day - case g.day when today then g.day_events else 0 end as day_left,
+            g.events_backlog - g.accepted_events + p.processed_events as backlog_left
+        from workspace_gates g, event_progress p
+        where g.workspace_id = w_ids[i] and p.workspace_id = w_ids[i]
+        limit 1 -- probed one by one
+    ) gate;
+
+    e_seen := array(
+        select coalesce((
+            select event_no from event_ids
+            where workspace_id = w_ids[e_workspace[n]] and id_hash = e_hash[n] and event_no >= since
+            order by event_no desc limit 1
+        ), 0)
+        from generate_series(1, total) n
+    );
+    if cardinality(t_workspace) > 0 then
+        for n in 1 .. total loop
+            if e_mode[n] = 2 and e_seen[n] <> 0 and w_verdict[e_workspace[n]] = 0 then
+                w_verdict[e_workspace[n]] := 3;
+            end if;
+        end loop;
+    end if;
+
+    if cardinality(k_workspace) > 0 then
+        with counted as (
+            insert into request_counts as c (workspace_id, key_id, minute, requests)
+            select w_ids[k_workspace[k]], k_id[k], this_minute, k_requests[k]
+            from generate_series(1, cardinality(k_workspace)) k
+            where w_verdict[k_workspace[k]] = 0 and k_requests[k] <= k_limit[k]
+            on conflict (workspace_id, key_id) do update
+                set requests = case when c.minute = this_minute then c.requests else 0 end + excluded.requests,
+                    minute = this_minute
+                where c.minute <> this_minute
+                    or c.requests + excluded.requests <= k_limit[array_position(k_id, excluded.key_id)]
+            returning key_id
+        )
+        select array_agg(key_id) into counted_keys from counted;
+        if cardinality(counted_keys) is distinct from cardinality(k_workspace) then
+            for k in 1 .. cardinality(k_workspace) loop
+                if w_verdict[k_workspace[k]] = 0 and not k_id[k] = any(coalesce(counted_keys, '{}')) then
+                    w_verdict[k_workspace[k]] := 2;
+                end if;
+            end loop;
+            update request_counts c set requests = c.requests - k_requests[k]
+            from generate_series(1, cardinality(k_workspace)) k
+            where c.workspace_id = w_ids[k_workspace[k]] and c.key_id = k_id[k]
+                and w_verdict[k_workspace[k]] = 2 and k_id[k] = any(counted_keys);
+        end if;
+    end if;
+    if 2 = any(w_verdict) then
+        k_left := array(
+            select k_limit[k] - coalesce((
+                select requests from request_counts
+                where workspace_id = w_ids[k_workspace[k]] and key_id = k_id[k] and minute = this_minute
+            ), 0)
+            from generate_series(1, coalesce(cardinality(k_workspace), 0)) k
+        );
+    end if;
+
+    if e_company is not null or e_domain is not null then
+        named := array(
+            select case
+                when e_company[n] <> 0 then (
+                    select company_id from companies
+                    where workspace_id = w_ids[e_workspace[n]] and company_id = e_company[n])
+                when e_domain[n] <> '' then coalesce((
+                    select company_id from company_domains
+                    where workspace_id = w_ids[e_workspace[n]] and domain = e_domain[n]
+                ), (
+                    select company_id from company_domains
+                    where workspace_id = w_ids[e_workspace[n]] and domain = e_registrable[n]
+                ))
+            end
+            from generate_series(1, total) n
+        );
+    end if;
+    if e_contact is not null or e_email is not null or e_visitor is not null then
+        people := array(
+            select case
+                when e_contact[n] <> 0 then (
+                    select contact_id from contacts
+                    where workspace_id = w_ids[e_workspace[n]] and contact_id = e_contact[n])
+                when e_email[n] <> '' then (
+                    select contact_id from contacts
+                    where workspace_id = w_ids[e_workspace[n]] and email = e_email[n])
+                when e_visitor[n] <> '' then (
+                    select contact_id from visitors
+                    where workspace_id = w_ids[e_workspace[n]] and visitor_id = e_visitor[n])
+            end
+            from generate_series(1, total) n
+        );
+        employers := array(
+            select case when people[n] is not null then (
+                select company_id from contacts
+                where workspace_id = w_ids[e_workspace[n]] and contact_id = people[n])
+            end
+            from generate_series(1, total) n
+        );
+    end if;
+    -- A named company or contact that is absent makes the event unmatched,
+    -- whatever else is named.
+    e_status := array(
+        select case
+            when e_seen[n] <> 0 and w_verdict[e_workspace[n]] in (0, 3) then 3
+            when e_mode[n] = 1 or w_verdict[e_workspace[n]] <> 0 then -1
+            when named[n] is null and (e_company[n] <> 0 or e_domain[n] <> '') then 1
+            when people[n] is null and (e_contact[n] <> 0 or e_email[n] <> '') then 1
+            when named[n] is not null or people[n] is not null then 0
+            else 2
+        end
+        from generate_series(1, total) n
+    );
+
+    if cardinality(t_workspace) > 0 then
+        insert into event_types (workspace_id, event_type_id, name, label, properties)
+        select w_ids[t_workspace[n]], t_id[n], t_name[n], t_label[n], t_properties[n]::jsonb
+        from generate_series(1, cardinality(t_workspace)) n
+        where w_verdict[t_workspace[n]] = 0
+        on conflict (workspace_id, event_type_id) do update set properties = excluded.properties;
+    end if;
+    insert into event_ids (workspace_id, id_hash, event_no)
+    select w_ids[e_workspace[n]], e_hash[n], w_base[e_workspace[n]] + n
+    from generate_series(1, total) n
+    where e_status[n] between 0 and 2;
+    -- A visitor supplies the person beside a named company only if that is
+    -- where the person works.
+    insert into events (workspace_id, event_no, occurred_at, company_id, contact_id, ts, id, visitor_id, domain_hint,
+        properties)
+    select w_ids[e_workspace[n]], w_base[e_workspace[n]] + n,
+        timestamptz 'epoch' + interval '1 millisecond'
+            * case e_occurred[n] when 0 then (w_base[e_workspace[n]] + n) >> 20 else e_occurred[n] end,
+        case when e_status[n] = 0 then coalesce(named[n], employers[n]) end,
+        case when e_status[n] = 0 and (e_contact[n] <> 0 or e_email[n] <> ''
+            or named[n] is null or named[n] = employers[n]) then people[n] end,
+        e_type[n] * 4 + e_status[n],
+        e_id[n],
+        case when e_status[n] = 2 then e_visitor[n] end,
+        nullif(e_domain[n], ''),
+        e_properties[n]
+    from generate_series(1, total) n
+    where e_status[n] between 0 and 2;
+
+    update workspace_gates g set
+        types_version = case when i = any(t_workspace) then greatest(g.types_version + 1, now_ms) else g.types_version end,
+        last_event_no = w_base[i] + w_upto[i],
+        minute = this_minute, minute_events = minute_counts[i] + w_events[i],
+        day = today, day_events = day_counts[i] + w_events[i],
+        accepted_events = g.accepted_events
+            + cardinality(array_positions(e_status[coalesce(w_upto[i - 1], 0) + 1 : w_upto[i]], 0::smallint))
+    from generate_series(1, cardinality(w_ids)) i
+    where g.workspace_id = w_ids[i] and w_verdict[i] = 0;
+end
+$function$
+;
+CREATE OR REPLACE FUNCTION public.take_request(workspace bigint, key bigint, key_limit integer, workspace_limit integer, OUT key_requests integer, OUT workspace_requests integer, OUT seconds_left integer)
+ RETURNS record
+ LANGUAGE plpgsql
+AS $function$
+begin
+    seconds_left := 60 - floor(extract(epoch from inlet_now()))::bigint % 60;
+    key_requests := take_requests(workspace, key, 1, key_limit);
+    if key_requests is null or workspace_limit is null then
+        return;
+    end if;
+    workspace_requests := take_requests(workspace, 0, 1, workspace_limit);
+    if workspace_requests is null then
+        update request_counts c set requests = c.requests - 1
+        where c.workspace_id = workspace and c.key_id = key;
+    end if;
+end
+$function$
+;
+CREATE OR REPLACE FUNCTION public.take_requests(workspace bigint, key bigint, taken integer, key_limit integer)
+ RETURNS integer
+ LANGUAGE plpgsql
+AS $function$
+declare
+    this_minute constant bigint := floor(extract(epoch from inlet_now()) / 60);
+    total integer;
+begin
+    if taken > key_limit then
+        return null;
+    end if;
+    insert into request_counts as c (workspace_id, key_id, minute, requests)
+    values (workspace, key, this_minute, taken)
+    on conflict (workspace_id, key_id) do update
+        set requests = case when c.minute = excluded.minute then c.requests + taken else taken end,
+            minute = excluded.minute
+        where c.minute <> excluded.minute or c.requests + taken <= key_limit
+    returning requests into total;
+    return total;
+end
+$function$
+;
+CREATE OR REPLACE FUNCTION public.uncount_expired_events(workspace bigint)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+declare
+    p event_progress%rowtype;
+    expired bigint;
+begin
+    select * into p from event_progress where workspace_id = workspace;
+    expired := least(oldest_listed_no(), p.processed_no + 1);
+    if p.oldest_no >= expired then
+        return;
+    end if;
+    update event_counts c set events = c.events - gone.events
+    from (
+        select ts, count(*) as events from events
+        where workspace_id = workspace and event_no >= p.oldest_no and event_no < expired
+        group by ts
+    ) gone
+    where c.workspace_id = workspace and c.ts = gone.ts;
+    update event_progress set oldest_no = coalesce((
+        select event_no from events
+        where workspace_id = workspace and event_no >= expired and event_no <= p.processed_no
+        order by event_no limit 1
+    ), p.processed_no + 1)
+    where workspace_id = workspace;
+end
+$function$
+;

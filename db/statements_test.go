@@ -209,7 +209,8 @@ func TestMatchingAPersonReadsAHandfulOfPages(t *testing.T) {
 	}
 }
 
-// The schema after all migrations, as the database's catalog tells it.
+// The schema after all migrations, as the database's catalog tells it. Functions
+// stand there whole: a migration that replaces one shows here what it changes.
 const catalog = `
 	select definition from (
 		select 1 as part, c.relname as name, 'create table ' || c.relname || E' (\n' ||
@@ -235,8 +236,7 @@ const catalog = `
 		from pg_class c join pg_index i on i.indexrelid = c.oid join pg_class r on r.oid = i.indrelid
 		where c.relnamespace = 'public'::regnamespace and not r.relispartition and r.relname <> 'goose_db_version'
 		union all
-		select 4, p.proname, 'create function ' || p.proname || '(' || pg_get_function_identity_arguments(p.oid) || ')'
-			|| case when p.prosecdef then ' security definer set ' || array_to_string(p.proconfig, ' set ') else '' end || ';'
+		select 4, p.proname, pg_get_functiondef(p.oid) || ';'
 		from pg_proc p where p.pronamespace = 'public'::regnamespace
 	) parts
 	order by part, name collate "C"`

@@ -8,7 +8,6 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -67,17 +66,19 @@ func Mount(mux *http.ServeMux, docsURL, publicURL string) error {
 		}
 		mux.HandleFunc("GET "+pattern, site.serve(site.files[name], policy))
 	}
-	mux.HandleFunc("GET "+prefix+"/search", site.search(prefix))
+	mux.HandleFunc("GET "+prefix+"/search", site.search())
 	return nil
 }
 
 // serve answers with a file that does not change while the server runs.
 func (s *Site) serve(f file, policy string) http.HandlerFunc {
-	sum := sha256.Sum256(f.content)
-	tag := `"` + hex.EncodeToString(sum[:16]) + `"`
+	tag := sync.OnceValue(func() string {
+		sum := sha256.Sum256(f.content())
+		return `"` + hex.EncodeToString(sum[:16]) + `"`
+	})
 	// Once for all who do not take it compressed: it would be a lot of work for
 	// whoever asks often.
-	plain := sync.OnceValue(func() []byte { return decompress(f.content) })
+	plain := sync.OnceValue(func() []byte { return decompress(f.content()) })
 	return func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("Content-Type", f.kind)
@@ -86,9 +87,9 @@ func (s *Site) serve(f file, policy string) http.HandlerFunc {
 		h.Set("Cache-Control", "public, max-age=300")
 		h.Set("Cross-Origin-Resource-Policy", "cross-origin")
 		secure(h, policy)
-		h.Set("ETag", tag)
+		h.Set("ETag", tag())
 		h.Set("Inlet-Document", openapi.Hash())
-		content := f.content
+		content := f.content()
 		if f.gzipped {
 			h.Set("Vary", "Accept-Encoding")
 			if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
@@ -102,22 +103,15 @@ func (s *Site) serve(f file, policy string) http.HandlerFunc {
 }
 
 // search answers browsers that run no script.
-func (s *Site) search(prefix string) http.HandlerFunc {
-	var all []entry
-	if err := json.Unmarshal(s.files["search.json"].content, &all); err != nil {
-		panic(err) // it was just written
-	}
+func (s *Site) search() http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		query := r.URL.Query().Get("q")
 		h := w.Header()
 		h.Set("Content-Type", "text/html; charset=utf-8")
 		h.Set("Cache-Control", "no-store")
 		secure(h, policy)
-		//nolint:errcheck // it is too late for another answer
-		templates.ExecuteTemplate(w, "page.html", view{
-			Page: &page{Path: "search", Title: "Search"}, Sections: sections, Link: linker("search", prefix, ""),
-			Query: query, Found: search(all, query),
-		})
+		//nolint:errcheck // whoever asked is gone
+		w.Write(s.fill("page.html", view{Page: searchPage, Query: query, Found: search(s.index(), query)}))
 	}
 }
 
@@ -130,7 +124,7 @@ func Export(dir, docsURL, publicURL string) (files int, err error) {
 		if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
 			return files, err
 		}
-		content := site.files[name].content
+		content := site.files[name].content()
 		if site.files[name].gzipped {
 			content = decompress(content)
 		}

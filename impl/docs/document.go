@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/goccy/go-yaml"
 
@@ -16,13 +17,13 @@ import (
 // A node is a part of the document, in the order in which it was written.
 type node struct{ value any }
 
-var root = func() node {
+var root = sync.OnceValue(func() node {
 	var doc yaml.MapSlice
 	if err := yaml.UnmarshalWithOptions(openapi.YAML(), &doc, yaml.UseOrderedMap()); err != nil {
 		panic(err) // a test reads the document
 	}
 	return node{doc}
-}()
+})
 
 // at goes down by keys, and follows references.
 func (n node) at(path ...string) node {
@@ -49,7 +50,7 @@ func (n node) follow() node {
 		if !ok {
 			return n
 		}
-		next := root
+		next := root()
 		for _, key := range strings.Split(strings.TrimPrefix(ref, "#/"), "/") {
 			next = next.child(key)
 		}
@@ -185,7 +186,7 @@ type operation struct {
 // operations lists them in the order of the document.
 func operations() []operation {
 	var all []operation
-	paths := root.child("paths")
+	paths := root().child("paths")
 	for _, path := range paths.keys() {
 		for _, method := range paths.child(path).keys() {
 			op := paths.child(path).child(method)

@@ -13,6 +13,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/inletdev/inlet/impl/fault"
 )
@@ -49,7 +50,11 @@ func decompress(content []byte) []byte {
 	return plain
 }
 
-var templates = template.Must(template.ParseFS(templateFiles, "templates/*.html"))
+// Like all that follows it is made when somebody asks: most commands, and many a
+// server in its whole life, show nobody a page.
+var templates = sync.OnceValue(func() *template.Template {
+	return template.Must(template.ParseFS(templateFiles, "templates/*.html"))
+})
 
 // A page is Markdown, written by hand or made from the document or the catalogue
 // of errors.
@@ -75,7 +80,7 @@ var (
 )
 
 // sections are all pages of the site.
-var sections = func() []section {
+var sections = sync.OnceValue(func() []section {
 	start := section{Title: "Start", Pages: []*page{read(""), read("quickstart")}}
 	byTag := make(map[string][]*page)
 	var tags []string
@@ -95,7 +100,7 @@ var sections = func() []section {
 			read("promises"), read("architecture"), read("threat-model"), read("faults"), read("overload"), read("fuzzing"), read("benchmarks"),
 		}},
 	)
-}()
+})
 
 func readGuides(names []string) []*page {
 	var all []*page
@@ -111,11 +116,7 @@ func read(name string) *page {
 	if name == "" {
 		file = "home"
 	}
-	source, err := written.ReadFile("pages/" + file + ".md")
-	if err != nil {
-		panic(err) // it is missing from the binary
-	}
-	return made(name, source)
+	return made(name, embedded(written, "pages/"+file+".md"))
 }
 
 func made(name string, source []byte) *page {
@@ -154,82 +155,105 @@ var retries = map[fault.Retry]string{
 
 // A Site is the documentation as it is read at an address.
 type Site struct {
-	base  string // the site's address, such as https://inlet.example.com/docs
-	files map[string]file
+	base           string // the site's address, such as https://inlet.example.com/docs
+	prefix, suffix string // of what pages are found under
+	files          map[string]file
+	index          func() []entry // of all that can be searched for
 }
 
 // A file of the site.
 type file struct {
 	kind    string
-	content []byte
-	gzipped bool // too large to be kept in memory as it is before somebody asks for it so
+	content func() []byte // made at the first call
+	gzipped bool          // too large to be kept in memory as it is before somebody asks for it so
 }
 
-// build makes every file of the site. Links to pages are made by the function;
+// build names every file of the site. Links to pages are made by the function;
 // a page is found under its path and the suffix.
 func build(base, publicURL, prefix, suffix string) *Site {
-	s := &Site{base: base, files: make(map[string]file)}
-	asYAML, asJSON := documentFor(publicURL)
-	s.files["openapi/v1.json"] = file{kind: "application/json", content: asJSON}
-	s.files["openapi/v1.yaml"] = file{kind: "application/yaml", content: asYAML}
-	var list strings.Builder
-	fmt.Fprintf(&list, "# Inlet\n\n> %s\n", root.at("info", "summary").text())
-	var found []entry
-	for _, section := range sections {
-		fmt.Fprintf(&list, "\n## %s\n\n", section.Title)
+	s := &Site{base: base, prefix: prefix, suffix: suffix, files: make(map[string]file)}
+	add := func(name, kind string, content func() []byte) {
+		s.files[name] = file{kind: kind, content: sync.OnceValue(content)}
+	}
+	add("openapi/v1.json", "application/json", func() []byte { _, asJSON := documentFor(publicURL); return asJSON })
+	add("openapi/v1.yaml", "application/yaml", func() []byte { asYAML, _ := documentFor(publicURL); return asYAML })
+	var ofPages []func() []entry
+	for _, section := range sections() {
 		for _, p := range section.Pages {
 			link := linker(p.Path, prefix, suffix)
-			html, headings := render(forPeople(p.Markdown, publicURL), link)
-			var out bytes.Buffer
-			err := templates.ExecuteTemplate(&out, "page.html", view{
-				Page: p, Sections: sections, HTML: html, Headings: headings, Link: link, Twin: link("/" + twin(p.Path)),
+			rendered := sync.OnceValues(func() (template.HTML, []heading) { return render(forPeople(p.Markdown, publicURL), link) })
+			add(p.Path+suffixOf(p.Path, suffix), htmlType, func() []byte {
+				text, headings := rendered()
+				return s.fill("page.html", view{Page: p, HTML: text, Headings: headings, Twin: link("/" + twin(p.Path))})
 			})
-			if err != nil {
-				panic(err) // pages and templates are part of the binary
-			}
-			s.files[p.Path+suffixOf(p.Path, suffix)] = file{kind: "text/html; charset=utf-8", content: out.Bytes()}
-			s.files[twin(p.Path)] = file{kind: "text/markdown; charset=utf-8", content: absolute(forPeople(p.Markdown, publicURL), base)}
-			fmt.Fprintf(&list, "- [%s](%s/%s)\n", p.Title, base, twin(p.Path))
-			found = append(found, entries(p, headings, link)...)
+			add(twin(p.Path), "text/markdown; charset=utf-8", func() []byte { return absolute(forPeople(p.Markdown, publicURL), base) })
+			ofPages = append(ofPages, func() []entry {
+				_, headings := rendered()
+				return entries(p, headings, link)
+			})
 		}
 	}
-	s.files["llms.txt"] = file{kind: "text/plain; charset=utf-8", content: []byte(list.String())}
-	index, err := json.Marshal(found)
-	if err != nil {
-		panic(err) // it is text
-	}
-	s.files["search.json"] = file{kind: "application/json", content: index}
-	var reference bytes.Buffer
-	if err := templates.ExecuteTemplate(&reference, "reference.html", view{Link: linker("reference", prefix, suffix)}); err != nil {
-		panic(err) // the template is part of the binary
-	}
+	s.index = sync.OnceValue(func() (all []entry) {
+		for _, of := range ofPages {
+			all = append(all, of()...)
+		}
+		return all
+	})
+	add("search.json", "application/json", func() []byte {
+		index, err := json.Marshal(s.index())
+		if err != nil {
+			panic(err) // it is text
+		}
+		return index
+	})
+	add("llms.txt", "text/plain; charset=utf-8", func() []byte { return list(base) })
 	if suffix != "" { // a server answers it itself
-		var out bytes.Buffer
-		err := templates.ExecuteTemplate(&out, "page.html", view{
-			Page: &page{Path: "search", Title: "Search"}, Sections: sections, Link: linker("search", prefix, suffix),
-		})
-		if err != nil {
-			panic(err) // the template is part of the binary
-		}
-		s.files["search"+suffix] = file{kind: "text/html; charset=utf-8", content: out.Bytes()}
+		add("search"+suffix, htmlType, func() []byte { return s.fill("page.html", view{Page: searchPage}) })
 	}
-	s.files["reference"+suffix] = file{kind: "text/html; charset=utf-8", content: reference.Bytes()}
-	s.files["scalar.js"] = file{kind: "text/javascript; charset=utf-8", content: compressed, gzipped: true}
-	for _, name := range []string{"docs.css", "docs.js", "reference.js"} {
-		content, err := static.ReadFile("static/" + name)
-		if err != nil {
-			panic(err) // it is missing from the binary
-		}
-		s.files[name] = file{kind: map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8"}[path.Ext(name)], content: content}
+	add("reference"+suffix, htmlType, func() []byte { return s.fill("reference.html", view{Page: &page{Path: "reference"}}) })
+	s.files["scalar.js"] = file{kind: "text/javascript; charset=utf-8", content: func() []byte { return compressed }, gzipped: true}
+	for name, kind := range map[string]string{"docs.css": "text/css", "docs.js": "text/javascript", "reference.js": "text/javascript"} {
+		add(name, kind+"; charset=utf-8", func() []byte { return embedded(static, "static/"+name) })
 	}
 	for name, kind := range map[string]string{"monitoring/alerts.yml": "application/yaml", "monitoring/dashboard.json": "application/json"} {
-		content, err := monitoring.ReadFile(name)
-		if err != nil {
-			panic(err) // it is missing from the binary
-		}
-		s.files[name] = file{kind: kind, content: bytes.ReplaceAll(content, []byte("{docs_url}"), []byte(base))}
+		add(name, kind, func() []byte { return bytes.ReplaceAll(embedded(monitoring, name), []byte("{docs_url}"), []byte(base)) })
 	}
 	return s
+}
+
+const htmlType = "text/html; charset=utf-8"
+
+var searchPage = &page{Path: "search", Title: "Search"}
+
+// fill makes a page of a template.
+func (s *Site) fill(name string, v view) []byte {
+	v.Sections, v.Link = sections(), linker(v.Page.Path, s.prefix, s.suffix)
+	var out bytes.Buffer
+	if err := templates().ExecuteTemplate(&out, name, v); err != nil {
+		panic(err) // pages and templates are part of the binary
+	}
+	return out.Bytes()
+}
+
+func embedded(files embed.FS, name string) []byte {
+	content, err := files.ReadFile(name)
+	if err != nil {
+		panic(err) // it is missing from the binary
+	}
+	return content
+}
+
+// list is the site for programs that read text.
+func list(base string) []byte {
+	var all bytes.Buffer
+	fmt.Fprintf(&all, "# Inlet\n\n> %s\n", root().at("info", "summary").text())
+	for _, section := range sections() {
+		fmt.Fprintf(&all, "\n## %s\n\n", section.Title)
+		for _, p := range section.Pages {
+			fmt.Fprintf(&all, "- [%s](%s/%s)\n", p.Title, base, twin(p.Path))
+		}
+	}
+	return all.Bytes()
 }
 
 // twin is where a page is found as Markdown.
@@ -280,7 +304,7 @@ func forPeople(markdown []byte, publicURL string) []byte {
 
 // absolute makes the links of a Markdown twin lead to other twins.
 func absolute(markdown []byte, base string) []byte {
-	for _, section := range sections {
+	for _, section := range sections() {
 		for _, p := range section.Pages {
 			if p.Path != "" {
 				markdown = bytes.ReplaceAll(markdown, []byte("](/"+p.Path+")"), []byte("]("+base+"/"+p.Path+".md)"))

@@ -17,7 +17,7 @@ var errorLink = regexp.MustCompile(`href="[^"]*errors(?:\.html)?#([^"]*)"`)
 func TestLinksToErrorsLeadToTheirCodes(t *testing.T) {
 	for _, suffix := range []string{"", ".html"} {
 		s := build("https://docs.example", "https://api.example", "", suffix)
-		catalogue := s.files["errors"+suffix].content
+		catalogue := s.files["errors"+suffix].content()
 		for _, code := range fault.Catalog() {
 			if bytes.Count(catalogue, []byte(`id="`+code.Name+`"`)) != 1 {
 				t.Errorf("%s is not one anchor of errors%s", code.Name, suffix)
@@ -28,7 +28,7 @@ func TestLinksToErrorsLeadToTheirCodes(t *testing.T) {
 			if !strings.HasPrefix(f.kind, "text/html") {
 				continue
 			}
-			for _, link := range errorLink.FindAllSubmatch(f.content, -1) {
+			for _, link := range errorLink.FindAllSubmatch(f.content(), -1) {
 				links++
 				if !bytes.Contains(catalogue, []byte(`id="`+string(link[1])+`"`)) {
 					t.Errorf("%s links to errors#%s, which is not there", name, link[1])
@@ -44,7 +44,7 @@ func TestLinksToErrorsLeadToTheirCodes(t *testing.T) {
 // Markdown is read away from the site: its links are whole addresses.
 func TestTwinsLinkToWholeAddresses(t *testing.T) {
 	for name, f := range build("https://docs.example", "https://api.example", "", "").files {
-		if strings.HasSuffix(name, ".md") && bytes.Contains(f.content, []byte("](/")) {
+		if strings.HasSuffix(name, ".md") && bytes.Contains(f.content(), []byte("](/")) {
 			t.Errorf("%s has a link without the site's address", name)
 		}
 	}
@@ -61,7 +61,7 @@ func TestLinksIntoTheSourceLeadThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	texts := map[string][]byte{"README.md": readme}
-	for _, section := range sections {
+	for _, section := range sections() {
 		for _, p := range section.Pages {
 			texts[p.Path] = p.Markdown
 		}

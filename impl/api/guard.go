@@ -101,7 +101,8 @@ func (g *guard) admit(ctx context.Context, x *exchange) error {
 
 // admitStranger admits a credential that tells nothing until the database is
 // asked, or recalls its caller if it was admitted meanwhile: after a start everybody
-// is a stranger, and many come with one key.
+// is a stranger, and many come with one key. A service key that was admitted before
+// waits in its workspace's line, not among those whom nobody knows.
 func (g *guard) admitStranger(w http.ResponseWriter, r *http.Request, x *exchange) error {
 	if auth.Malformed(x.authorization) {
 		return g.admit(r.Context(), x) // which needs no database
@@ -113,7 +114,11 @@ func (g *guard) admitStranger(w http.ResponseWriter, r *http.Request, x *exchang
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), limit.Handling)
 	defer cancel()
-	if err := g.places.take(ctx, x, &g.places.strangers, sender{network: clientNetwork(r, g.proxies)}); err != nil {
+	gate, of := &g.places.strangers, sender{network: clientNetwork(r, g.proxies)}
+	if workspace := g.admitter.WorkspaceOf(x.authorization); workspace != 0 {
+		gate, of = &g.places.callers, sender{workspace: workspace}
+	}
+	if err := g.places.take(ctx, x, gate, of); err != nil {
 		return err
 	}
 	defer x.place.leave()

@@ -45,7 +45,7 @@ type Admitter struct {
 	known map[[sha256.Size]byte]acquaintance
 }
 
-// acquaintance is what is remembered of an API key.
+// acquaintance is what is remembered of a key.
 type acquaintance struct {
 	caller  Caller
 	expires time.Time // zero: never
@@ -63,7 +63,28 @@ func NewAdmitter(d *db.DB) *Admitter {
 // relies on a recalled caller must have its version checked, and its request
 // counted, in its own work on the database; whatever else is to be answered
 // needs Admit first.
+//
+// Service keys are never recalled: their requests count against the workspace too,
+// and their answers tell how many are left.
 func (a *Admitter) Recall(authorization []string) *Caller {
+	known := a.met(authorization)
+	if known == nil || known.Kind == ServiceKey {
+		return nil
+	}
+	return known
+}
+
+// WorkspaceOf gives the workspace of a key that was admitted before, or 0. It may be
+// revoked by now: this tells no more than whose line it should wait in.
+func (a *Admitter) WorkspaceOf(authorization []string) int64 {
+	known := a.met(authorization)
+	if known == nil {
+		return 0
+	}
+	return known.Workspace
+}
+
+func (a *Admitter) met(authorization []string) *Caller {
 	credential, ok := credentialOf(authorization)
 	if !ok {
 		return nil
@@ -136,16 +157,13 @@ func (a *Admitter) Admit(ctx context.Context, authorization []string) (*Caller, 
 			HasRole: found.HasRole, RoleScopes: found.RoleScopes,
 		}.Effective(),
 	}
+	a.remember(credential, *caller, found.ExpiresAt)
 	left := time.Duration(found.SecondsLeft) * time.Second
 	if caller.Kind == ServiceKey {
 		caller.Rate = &Rate{Limit: found.KeyLimit, Reset: left}
 		if found.KeyRequests != nil && found.WorkspaceRequests != nil {
 			caller.Rate.Remaining = min(found.KeyLimit-*found.KeyRequests, limit.WorkspaceRequestsPerMinute-*found.WorkspaceRequests)
 		}
-	} else {
-		// The requests of service keys count against the workspace too, and
-		// their answers tell how many are left: those are never recalled.
-		a.remember(credential, *caller, found.ExpiresAt)
 	}
 	switch {
 	case found.KeyRequests == nil && caller.Kind == ServiceKey:

@@ -65,8 +65,9 @@ type tenant struct{ servertest.Workspace }
 const file = `
 workspaces:
   - slug: SLUG
+    api_enabled: true
     people: [{ref: ada, email: ada@SLUG.example, name: Ada, role: admin}]
-    api_keys: [{ref: all, owner: ada, scopes: [leads.manage, motions.start, events.send], requests_per_minute: 100000000}]
+    api_keys: [{ref: all, owner: ada, scopes: [leads.manage, motions.start, events.send], requests_per_minute: 100000000}, {ref: service, kind: service, owner: ada, scopes: [leads.manage], requests_per_minute: 100000000}]
     companies: [{ref: globex, name: Globex, domain: globex.com}]
     motions: [{ref: m, name: M, entry: {api_call: true, reentry: always}}]
     sites: [{ref: www, origins: ["https://www.SLUG.example"]}]

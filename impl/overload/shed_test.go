@@ -123,6 +123,34 @@ func TestAWorkspaceThatFloodsDoesNotStarveTheOthers(t *testing.T) {
 	flood.only(t, "201 ", "503 service_unavailable")
 }
 
+// The database has to be asked about a service key each time, and about a key that
+// is none; but nobody can make up keys to stand in the line of those who are known.
+func TestKeysThatAreNoneDoNotStarveServiceKeysThatWereMetBefore(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	w := s.tenant(t)
+	lead := func() request {
+		r := w.lead()
+		r.headers[1] = strings.TrimPrefix(w.Key("service"), "Authorization: ")
+		return r
+	}
+	s.one(t, lead(), 201)
+	s.slow.by(roundTrip)
+	most := s.closed(10, time.Second, stranger)
+	var meanwhile sync.WaitGroup
+	var flood *load
+	meanwhile.Go(func() { flood = s.open(20*most.rate(), 4*time.Second, stranger) })
+	time.Sleep(2 * time.Second)
+	l := s.closed(1, time.Second, lead)
+	t.Logf("the service key %v", l)
+	if len(l.served) == 0 || len(l.answers) != 1 || l.problems != nil {
+		t.Errorf("the service key is answered %v %v", l.answers, l.problems)
+	}
+	meanwhile.Wait()
+	t.Logf("the flood %v", flood)
+	flood.only(t, "401 invalid_api_key", "503 events_unavailable")
+}
+
 // The queue of events is bounded, and so is the memory of bodies: while nothing is
 // recorded, what comes is turned away and nothing is lost.
 func TestEventsThatTheDatabaseIsTooSlowForAreShedAndThoseAnsweredAreThere(t *testing.T) {

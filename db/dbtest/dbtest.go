@@ -45,11 +45,15 @@ var shared = sync.OnceValues(func() (string, error) {
 })
 
 // Main runs the tests of a binary and cleans up after them; TestMain calls it.
-// The functions run before the database goes.
-func Main(m *testing.M, before ...func()) {
+// The functions run once all tests have ended and before the database goes; with
+// the error of one the run has failed.
+func Main(m *testing.M, last ...func() error) {
 	code := m.Run()
-	for _, f := range before {
-		f()
+	for _, f := range last {
+		if err := f(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
 	}
 	if shared, err := sharedURL(); err == nil && shared != "" {
 		drop(shared)

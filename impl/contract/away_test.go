@@ -20,6 +20,7 @@ import (
 )
 
 func TestWhileTheDatabaseIsAwayTheServerSaysSoAndItRecoversByItself(t *testing.T) {
+	t.Parallel()
 	e := servertest.StartPostgres(t)
 	s := start(t, e.URL())
 	defer s.Stop()
@@ -69,6 +70,7 @@ func TestWhileTheDatabaseIsAwayTheServerSaysSoAndItRecoversByItself(t *testing.T
 }
 
 func TestSIGTERMEndsTheServerInTimeAndWithSuccess(t *testing.T) {
+	t.Parallel()
 	e := servertest.StartPostgres(t)
 	s := start(t, e.URL())
 	begun := time.Now()
@@ -81,6 +83,7 @@ func TestSIGTERMEndsTheServerInTimeAndWithSuccess(t *testing.T) {
 }
 
 func TestAClientThatDoesNotFinishItsRequestIsNoFailureOfTheServersEnd(t *testing.T) {
+	t.Parallel()
 	e := servertest.StartPostgres(t)
 	s := start(t, e.URL())
 	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(s.Base, "http://"))
@@ -100,6 +103,7 @@ func TestAClientThatDoesNotFinishItsRequestIsNoFailureOfTheServersEnd(t *testing
 }
 
 func TestAServerWhoseDatabaseHangsEndsInTimeToo(t *testing.T) {
+	t.Parallel()
 	e := servertest.StartPostgres(t)
 	s := start(t, e.URL())
 	key := newKey(t, e)
@@ -179,6 +183,7 @@ func newKey(t *testing.T, e *servertest.Postgres) string {
 }
 
 func TestAFailureOfTheServerTellsNothingOfItsInside(t *testing.T) {
+	t.Parallel()
 	e := servertest.StartPostgres(t)
 	s := start(t, e.URL())
 	defer s.Stop()

@@ -67,6 +67,7 @@ func (b *inTurn) leaveOut(host string) {
 }
 
 func TestAClientWhoseEveryRequestGoesToAnotherOfThreeProcessesSeesOneServer(t *testing.T) {
+	t.Parallel()
 	var three []server
 	for range 3 {
 		s := start(t, dbtest.URL(t))
@@ -219,6 +220,7 @@ func TestAClientWhoseEveryRequestGoesToAnotherOfThreeProcessesSeesOneServer(t *t
 }
 
 func TestWhoeverWasAnsweredBehindABalancerWasToldTheTruthThoughAProcessDies(t *testing.T) {
+	t.Parallel()
 	var three []server
 	for range 3 {
 		three = append(three, start(t, dbtest.URL(t)))

@@ -34,6 +34,7 @@ func (w seeded) batch(t testing.TB, s server, events ...string) (answer, batchRe
 }
 
 func TestEachEventOfABatchIsJudgedOnItsOwnInOrder(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), workspace(t)
 	w.record(t, s, `{"id":"before","name":"signed_up","company":{"domain":"globex.com"}}`)
 	old := time.Now().Add(-31 * 24 * time.Hour).UTC().Format(time.RFC3339)
@@ -108,6 +109,7 @@ func TestEachEventOfABatchIsJudgedOnItsOwnInOrder(t *testing.T) {
 }
 
 func TestABatchIsRefusedWholeForItsOwnShapeOnly(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), workspace(t)
 	one := `{"id":"x","name":"n","visitor":{"id":"v"}}`
 	for body, want := range map[string]struct {
@@ -137,6 +139,7 @@ func TestABatchIsRefusedWholeForItsOwnShapeOnly(t *testing.T) {
 }
 
 func TestParallelBatchesNeverPassTheMinuteByASingleEvent(t *testing.T) {
+	t.Parallel()
 	s := sharedServer(t)
 	other := start(t, dbtest.URL(t))
 	defer other.Stop()

@@ -14,6 +14,7 @@ import (
 // tracker, a form by its script, a meeting, a signed token and the link of an
 // e-mail.
 func TestAPageWithEverythingEmbeddedReachesTheWorkspace(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), seed(t, onPages)
 	site, form, meeting := w.Sites["www"].SiteKey, w.Forms["demo"].PublicKey, w.MeetingForms["call"].PublicKey
 	tag := fmt.Sprintf(`<!doctype html><title>Acme</title><script async src="%s/t/inlet.js" data-site="%s"></script><body>`, s.Base, site)

@@ -8,6 +8,7 @@ import (
 )
 
 func TestAnEventNameIsBlockedArchivedAndRenamedWhileTheServerRuns(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), workspace(t)
 	n := 0
 	send := func() answer {
@@ -45,6 +46,7 @@ func TestAnEventNameIsBlockedArchivedAndRenamedWhileTheServerRuns(t *testing.T) 
 }
 
 func TestAKeyIsShownOnceAndListedWithoutItsToken(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), workspace(t)
 	token := strings.TrimSpace(inlet(t, "", "key", "create", "--workspace", w.Slug, "--name", "by hand",
 		"--owner", "ADA@"+w.Slug+".example", "--scopes", "events.send"))

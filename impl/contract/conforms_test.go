@@ -11,6 +11,7 @@ import (
 // What the checks of answers let pass, no test would tell: each kind of deviation
 // is planted here.
 func TestADeviationIsFound(t *testing.T) {
+	t.Parallel()
 	const (
 		page    = `{"rows": [], "nextCursor": null, "total": 0}`
 		batch   = `{"accepted": 0, "duplicate": 0, "unmatched": 0, "pending_identity": 0, "refused": 1, "results": [{"id": null, "status": "refused", "error": {"code": "CODE", "message": "m", "param": null}}]}`

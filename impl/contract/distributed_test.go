@@ -10,6 +10,7 @@ import (
 
 // Of use only where make scale runs the suites: that they ran over several nodes.
 func TestOverCitusWorkspacesLiveOnSeveralNodesEachWholeOnOne(t *testing.T) {
+	t.Parallel()
 	if os.Getenv("INLET_TEST_CITUS_WORKERS") == "" {
 		t.Skip("the database is one PostgreSQL; make scale tests several")
 	}

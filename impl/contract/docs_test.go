@@ -9,6 +9,7 @@ import (
 )
 
 func TestTheDocumentIsPublishedAsTheServerWasGeneratedFromItWithItsAddressFilledIn(t *testing.T) {
+	t.Parallel()
 	s := sharedServer(t)
 	asYAML, asJSON := openapi.For(s.Base)
 	for path, want := range map[string]struct {

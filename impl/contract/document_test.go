@@ -53,12 +53,22 @@ var compiler = sync.OnceValue(func() *jsonschema.Compiler {
 	return c
 })
 
-var compiling sync.Mutex
+var (
+	compiling sync.Mutex
+	compiled  sync.Map // by pointer
+)
 
 func schemaAt(pointer string) (*jsonschema.Schema, error) {
+	if schema, ok := compiled.Load(pointer); ok {
+		return schema.(*jsonschema.Schema), nil
+	}
 	compiling.Lock()
 	defer compiling.Unlock()
-	return compiler().Compile("document.json#" + pointer)
+	schema, err := compiler().Compile("document.json#" + pointer)
+	if err == nil {
+		compiled.Store(pointer, schema)
+	}
+	return schema, err
 }
 
 // resolve follows references of the document.
@@ -73,6 +83,8 @@ func resolve(value map[string]any, pointer string) (map[string]any, string) {
 	}
 }
 
+var unescaped = strings.NewReplacer("~1", "/", "~0", "~")
+
 // lookup gives what stands at a JSON pointer of the document.
 func lookup(pointer string) map[string]any {
 	var value any = document()
@@ -85,7 +97,7 @@ func lookup(pointer string) map[string]any {
 			value = list[i]
 			continue
 		}
-		value = value.(map[string]any)[strings.NewReplacer("~1", "/", "~0", "~").Replace(step)]
+		value = value.(map[string]any)[unescaped.Replace(step)]
 	}
 	return value.(map[string]any)
 }

@@ -23,6 +23,7 @@ import (
 )
 
 func TestADrainingServerIsNotReadyAndServesOnAndASecondSignalEndsItAtOnce(t *testing.T) {
+	t.Parallel()
 	_, address := dbtest.Private(t)
 	w := seedOn(t, address, "drain", standard)
 	s := start(t, address, "INLET_DRAIN=1h")
@@ -121,6 +122,7 @@ func answerable(w seeded, op api.Operation) (path, body string, headers []string
 }
 
 func TestRequestsInFlightOfEveryOperationAreAnsweredOnTheWayOut(t *testing.T) {
+	t.Parallel()
 	_, address := dbtest.Private(t)
 	file, err := os.ReadFile("../../scripts/demo.yaml")
 	if err != nil {
@@ -221,6 +223,7 @@ func (b *balancer) readyNow() []string {
 }
 
 func TestNoRequestFailsWhileTwoServersBehindABalancerAreReplacedInTurn(t *testing.T) {
+	t.Parallel()
 	_, address := dbtest.Private(t)
 	w := seedOn(t, address, "roll", standard)
 	dbtest.Exec(t, address, `update api_keys set requests_per_minute = 1000000`)
@@ -305,6 +308,7 @@ func TestNoRequestFailsWhileTwoServersBehindABalancerAreReplacedInTurn(t *testin
 }
 
 func TestASeedThatIsInterruptedLeavesNothing(t *testing.T) {
+	t.Parallel()
 	_, address := dbtest.Private(t)
 	release := dbtest.Hold(t, address, `lock table forms in share mode`)
 	defer release()

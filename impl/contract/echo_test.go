@@ -24,6 +24,7 @@ var forgeries = []string{
 }
 
 func TestWhatIsSentForgesNeitherALogLineNorAHeader(t *testing.T) {
+	t.Parallel()
 	s := startReleased(t, dbtest.URL(t))
 	k := sweepOf(t, s, dbtest.URL(t), "t"+strings.ToLower(noise(12)), "zentrix", "odette")
 	clean := func(where string, a answer) {
@@ -101,6 +102,7 @@ func TestWhatIsSentForgesNeitherALogLineNorAHeader(t *testing.T) {
 // Who did what: the answer's request id leads to the line with workspace, key,
 // operation and outcome.
 func TestEveryRequestOfAKeyIsOnRecordWithItsOutcome(t *testing.T) {
+	t.Parallel()
 	s := startReleased(t, dbtest.URL(t))
 	k := sweepOf(t, s, dbtest.URL(t), "t"+strings.ToLower(noise(12)), "zentrix", "odette")
 	type line struct {
@@ -173,6 +175,7 @@ func markup(t testing.TB, page []byte) string {
 }
 
 func TestPagesShowWhatIsStoredOrAskedAsText(t *testing.T) {
+	t.Parallel()
 	s := sharedServer(t)
 	// A form and a meeting form of each name.
 	names := append([]string{"plain name"}, probes...)
@@ -230,6 +233,7 @@ func TestPagesShowWhatIsStoredOrAskedAsText(t *testing.T) {
 
 // What visitors send is read in a terminal by whoever runs the server.
 func TestCommandsPrintNothingThatATerminalObeys(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), seed(t, onPages)
 	hostile := "Eve\u001b]0;owned\u0007\u001b[2J\u009b31m\r\nfalse line \u202etxt.exe"
 	raw, _ := json.Marshal(hostile)

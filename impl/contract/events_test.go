@@ -31,6 +31,7 @@ func text(s *string) string {
 }
 
 func TestAnEventIsMatchedToWhoItNames(t *testing.T) {
+	t.Parallel()
 	s, w, foreign := sharedServer(t), workspace(t), workspace(t)
 	globex, initech := w.Companies["globex"], w.Companies["initech"]
 	hank, milton, alone := w.Contacts["hank"], w.Contacts["milton"], w.Contacts["alone"]
@@ -105,6 +106,7 @@ func TestAnEventIsMatchedToWhoItNames(t *testing.T) {
 }
 
 func TestAnIDIsRecordedOnce(t *testing.T) {
+	t.Parallel()
 	s, w, foreign := sharedServer(t), workspace(t), workspace(t)
 	const event = `{"id":"once","name":"signed_up","company":{"domain":"globex.com"}}`
 	first := w.record(t, s, event)
@@ -139,6 +141,7 @@ func TestAnIDIsRecordedOnce(t *testing.T) {
 }
 
 func TestFiftyParallelSendsOfOneIDRecordOne(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), workspace(t)
 	other := start(t, dbtest.URL(t))
 	defer other.Stop()
@@ -170,6 +173,7 @@ func TestFiftyParallelSendsOfOneIDRecordOne(t *testing.T) {
 }
 
 func TestParallelFirstUsesOfAPropertyKeepOneType(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), workspace(t)
 	other := start(t, dbtest.URL(t))
 	defer other.Stop()
@@ -197,6 +201,7 @@ func TestParallelFirstUsesOfAPropertyKeepOneType(t *testing.T) {
 }
 
 func TestWhatOneProcessRegistersHoldsInTheOthersAtOnce(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), workspace(t)
 	other := start(t, dbtest.URL(t))
 	defer other.Stop()
@@ -214,6 +219,7 @@ func TestWhatOneProcessRegistersHoldsInTheOthersAtOnce(t *testing.T) {
 }
 
 func TestRulesAnswerInTheirOrder(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), workspace(t)
 	old := time.Now().Add(-30*24*time.Hour - time.Minute).UTC().Format(time.RFC3339)
 	soon := time.Now().Add(6 * time.Minute).UTC().Format(time.RFC3339)
@@ -255,6 +261,7 @@ func TestRulesAnswerInTheirOrder(t *testing.T) {
 }
 
 func TestPropertiesOfANameAreLimited(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), workspace(t)
 	fifty := make([]string, 50)
 	for i := range fifty {
@@ -269,6 +276,7 @@ func TestPropertiesOfANameAreLimited(t *testing.T) {
 }
 
 func TestFortyParallelClientsWithNewNamesNeverPassTwoHundred(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), workspace(t)
 	// 198 names are left beside the two of the seed.
 	var mu sync.Mutex
@@ -301,6 +309,7 @@ func TestFortyParallelClientsWithNewNamesNeverPassTwoHundred(t *testing.T) {
 }
 
 func TestShapesAreCheckedWithTheFieldAtFault(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), workspace(t)
 	for body, param := range map[string]string{
 		`[]`: "", `"x"`: "", `null`: "", `7`: "",
@@ -363,6 +372,7 @@ func manyProperties(n int) string {
 }
 
 func TestJSONIsReadStrictly(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), workspace(t)
 	event := func(properties string) string {
 		return `{"id":"strict","name":"n","visitor":{"id":"v"},"properties":{"a":` + properties + `}}`
@@ -422,6 +432,7 @@ func TestJSONIsReadStrictly(t *testing.T) {
 }
 
 func TestPropertiesAreKeptAsReceivedWithoutWhiteSpace(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), workspace(t)
 	w.record(t, s, `{"id":"p","name":"n","visitor":{"id":"v"},"properties": { "b" : "x \" y\\" , "a" : 1.50 , "c" : true } }`)
 	if got, want := text(w.stored(t, "p", "properties")), `{"b":"x \" y\\","a":1.50,"c":true}`; got != want {
@@ -458,6 +469,7 @@ func TestPropertiesAreKeptAsReceivedWithoutWhiteSpace(t *testing.T) {
 }
 
 func TestNoEmailAddressIsKeptOrLogged(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), workspace(t)
 	const secret = "leaky.person@secret-mail.example"
 	for i, event := range []string{
@@ -494,6 +506,7 @@ func TestNoEmailAddressIsKeptOrLogged(t *testing.T) {
 }
 
 func TestAWorkspaceSendsSoManyEventsAMinuteAndADay(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), workspace(t)
 	for _, limit := range []string{"--events-per-minute=5", "--events-per-day=5"} {
 		w = workspace(t)

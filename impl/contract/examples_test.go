@@ -37,6 +37,7 @@ var blocks = regexp.MustCompile("(?s)```(\\w+)( run)?\n(.*?)```")
 // same fields with values of the same type, and the same texts where they are
 // not ids and times.
 func TestTheExamplesOfTheGuidesRun(t *testing.T) {
+	t.Parallel()
 	s := sharedServer(t)
 	pages, err := filepath.Glob("../docs/pages/*.md")
 	if err != nil {
@@ -135,6 +136,7 @@ func differs(at string, want, got any) string {
 
 // Every request that the document shows is one that the server takes.
 func TestTheExamplesOfTheDocumentRun(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), demo(t)
 	n := 0
 	for _, op := range api.Operations {

@@ -53,6 +53,7 @@ func (w seeded) factsAgree(t testing.TB, address string) {
 }
 
 func TestAcceptedEventsBecomeFactsExactlyOnceThoughProcessesShareTheWork(t *testing.T) {
+	t.Parallel()
 	w := workspace(t)
 	inlet(t, "", "workspace", "set", w.Slug, "--events-per-minute=100000")
 	servers := []server{sharedServer(t), start(t, dbtest.URL(t))}
@@ -84,6 +85,7 @@ func TestAcceptedEventsBecomeFactsExactlyOnceThoughProcessesShareTheWork(t *test
 }
 
 func TestAFullBacklogRefusesRequestsWholeUntilItIsWorkedOff(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), workspace(t)
 	inlet(t, "", "workspace", "set", w.Slug, "--events-backlog=3")
 	release := dbtest.Hold(t, dbtest.URL(t), `select from event_progress where workspace_id = $1 for update`, w.ID)
@@ -134,6 +136,7 @@ func (w seeded) identify(t testing.TB) {
 }
 
 func TestWaitingEventsAreMatchedWhenTheirVisitorIsIdentified(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), workspace(t)
 	for _, event := range []string{
 		`{"id":"w1","name":"n","visitor":{"id":"v-nobody"}}`,
@@ -169,6 +172,7 @@ func TestWaitingEventsAreMatchedWhenTheirVisitorIsIdentified(t *testing.T) {
 }
 
 func TestNoEventIsLeftWaitingForAVisitorWhoIsIdentifiedMeanwhile(t *testing.T) {
+	t.Parallel()
 	s := sharedServer(t)
 	for range 3 {
 		w := workspace(t)
@@ -201,6 +205,7 @@ func TestNoEventIsLeftWaitingForAVisitorWhoIsIdentifiedMeanwhile(t *testing.T) {
 }
 
 func TestSignalsKeepTheNewestTimesThatMetTheirConditions(t *testing.T) {
+	t.Parallel()
 	const signals = standard + `
     signals:
       - {ref: pro, name: Pro, event: trial, min_count: 2, within_days: 7, where: [{property: plan, equals: pro}, {property: seats, equals: 5}], score: 10}

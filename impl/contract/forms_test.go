@@ -18,6 +18,7 @@ func (w seeded) leads(t *testing.T) int {
 }
 
 func TestAFormTellsWhatItAsksFor(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), seed(t, onPages)
 	var form struct {
 		Name   string
@@ -36,6 +37,7 @@ func TestAFormTellsWhatItAsksFor(t *testing.T) {
 }
 
 func TestASubmissionIsALeadAndItsAnswerTellsNothing(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), seed(t, onPages)
 	path := "/api/v1/forms/" + w.Forms["demo"].PublicKey
 	for _, c := range []struct{ name, body, want string }{
@@ -81,6 +83,7 @@ func TestASubmissionIsALeadAndItsAnswerTellsNothing(t *testing.T) {
 }
 
 func TestASubmissionIsRefusedWithTheFieldAtFault(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), seed(t, onPages)
 	path := "/api/v1/forms/" + w.Forms["demo"].PublicKey
 	for body, param := range map[string]string{
@@ -113,6 +116,7 @@ func TestASubmissionIsRefusedWithTheFieldAtFault(t *testing.T) {
 // What is wrong with an answer is told before anything is made of it: to a
 // program as to a person, and of a slot that is taken as of a free one.
 func TestWhatIsWrongWithAnAnswerIsToldFirst(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), seed(t, onPages)
 	wrong := `"fields":{"email":"hank","name":"Hank"}`
 	a := s.send(t, "POST", "/api/v1/forms/"+w.Forms["demo"].PublicKey, `{"fields":{"email":"hank"},"trap":"x"}`)
@@ -127,6 +131,7 @@ func TestWhatIsWrongWithAnAnswerIsToldFirst(t *testing.T) {
 }
 
 func TestAFormHasANameThatTheDocumentTakes(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), seed(t, onPages)
 	for _, kind := range []string{"form", "meeting"} {
 		for _, name := range []string{" ", strings.Repeat("ü", 513)} {
@@ -142,6 +147,7 @@ func TestAFormHasANameThatTheDocumentTakes(t *testing.T) {
 }
 
 func TestAnAnswerToAFormIsKeptBesideThePageItCameFrom(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), seed(t, strings.Replace(onPages, "team_size]", "page_url]", 1))
 	s.send(t, "POST", "/api/v1/forms/"+w.Forms["demo"].PublicKey, `{"fields":{"email":"ann@newco.com","page_url":"mine"},"page_url":"https://www.example.com/"}`)
 	if got := dbtest.Query[string](t, dbtest.URL(t), `select extra ->> 'page_url' from leads where workspace_id = $1`, w.ID); got != "mine" {
@@ -151,6 +157,7 @@ func TestAnAnswerToAFormIsKeptBesideThePageItCameFrom(t *testing.T) {
 
 // Whatever fits its field is taken, however long it becomes when it is compared.
 func TestALongLinkedInAddressIsKeptAndFindsNobody(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), seed(t, strings.Replace(onPages, "[email, first_name,", "[email, linkedin_url,", 1))
 	profile := []rune("https://www.linkedin.com/in/")
 	for n := 0; len(profile) < 2048; n++ {
@@ -195,6 +202,7 @@ func (w seeded) book(t *testing.T, s server, starts, email, visitor string) answ
 }
 
 func TestOfManyWhoBookOneSlotAtOnceOneGetsIt(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), seed(t, onPages)
 	other := start(t, dbtest.URL(t))
 	defer other.Stop()
@@ -232,6 +240,7 @@ func TestOfManyWhoBookOneSlotAtOnceOneGetsIt(t *testing.T) {
 }
 
 func TestOnlyOfferedSlotsCanBeBookedAndNoneThatOverlaps(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), seed(t, onPages)
 	key := w.MeetingForms["call"].PublicKey
 	slots := w.slots(t, s, "")
@@ -285,6 +294,7 @@ func TestOnlyOfferedSlotsCanBeBookedAndNoneThatOverlaps(t *testing.T) {
 }
 
 func TestSlotsAreListedByTheDaysOfTheVisitor(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), seed(t, onPages)
 	key := w.MeetingForms["call"].PublicKey
 	inlet(t, "", "meeting", "set", key, "--workspace", w.Slug, "--time-zone", "America/New_York", "--weekdays", "mon,tue,wed,thu,fri,sat,sun",

@@ -54,6 +54,7 @@ func (s server) raw(t testing.TB, request string) (all []answer, closed bool) {
 // A proxy in front may see another end of a request than the server does; what it
 // takes for a body must never be a request here.
 func TestARequestThatCouldEndInTwoPlacesEndsItsConnection(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), workspace(t)
 	inner := "GET /hidden HTTP/1.1\r\nHost: x\r\n\r\n"
 	const chunked = "Transfer-Encoding: chunked\r\n"
@@ -101,6 +102,7 @@ func TestARequestThatCouldEndInTwoPlacesEndsItsConnection(t *testing.T) {
 }
 
 func TestNoConnectionBecomesOneOfAnotherProtocol(t *testing.T) {
+	t.Parallel()
 	s := sharedServer(t)
 	for name, request := range map[string]string{
 		"HTTP/2 from the start": "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00",
@@ -118,6 +120,7 @@ func TestNoConnectionBecomesOneOfAnotherProtocol(t *testing.T) {
 
 // Whatever way a path is written, what it leads to wants its credential.
 func TestNoSpellingOfAPathLeadsPastTheGuard(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), workspace(t)
 	event := `{"id":"spelled","name":"n","visitor":{"id":"v"}}`
 	send := func(path, credential string) answer {
@@ -150,6 +153,7 @@ func TestNoSpellingOfAPathLeadsPastTheGuard(t *testing.T) {
 
 // Two credentials are none: which one counts would be anybody's guess.
 func TestACredentialThatIsThereTwiceIsNone(t *testing.T) {
+	t.Parallel()
 	s, w, other := sharedServer(t), workspace(t), workspace(t)
 	event := `{"id":"e","name":"n","visitor":{"id":"v"}}`
 	for name, headers := range map[string]string{
@@ -175,6 +179,7 @@ func TestACredentialThatIsThereTwiceIsNone(t *testing.T) {
 // The method is that of the request line, and what an answer holds depends on
 // nothing but the request.
 func TestHeadersChangeNeitherMethodNorTargetNorExtentOfAnAnswer(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), workspace(t)
 	w.record(t, s, `{"id":"e","name":"n","visitor":{"id":"v"}}`)
 	plain := s.send(t, "GET", "/api/v1/events", "", w.Key("all"))
@@ -202,6 +207,7 @@ func TestHeadersChangeNeitherMethodNorTargetNorExtentOfAnAnswer(t *testing.T) {
 // Anybody can have a name of theirs lead to the server, and a page of theirs call
 // it by that name.
 func TestTheNameThatARequestIsSentToIsNotBelieved(t *testing.T) {
+	t.Parallel()
 	s, w := start(t, dbtest.URL(t), "INLET_PUBLIC_URL=https://inlet.acme.example:443"), seed(t, onPages)
 	defer s.Stop()
 	path, body := "/api/v1/forms/"+w.Forms["demo"].PublicKey, `{"fields":{"email":"a@newco.com"}}`

@@ -67,6 +67,7 @@ var (
 )
 
 func TestEveryAnswerSaysWhatMayBecomeOfIt(t *testing.T) {
+	t.Parallel()
 	w := seed(t, strings.Replace(everything, `      - {ref: shop, secret: shop-SLUG, origins: ["https://shop.SLUG.example"]}`, "", 1))
 	link := strings.TrimSpace(inlet(t, "", "link", "create", w.Sites["www"].SiteKey,
 		"--contact", "hank@globex.com", "--page", "https://www."+w.Slug+".example/"))

@@ -116,6 +116,7 @@ func (w seeded) contacts(t *testing.T) int {
 }
 
 func TestOnlyATokenThatTheSiteSignedIdentifiesAVisitor(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), seed(t, onPages)
 	secret, now := "s3cret-"+w.Slug, time.Now().Unix()
 	good := w.claims("hank@globex.com", nil)
@@ -178,6 +179,7 @@ func TestOnlyATokenThatTheSiteSignedIdentifiesAVisitor(t *testing.T) {
 }
 
 func TestATokenIsUsedOnceByTheBrowserThatSendsItFirst(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), seed(t, onPages)
 	hank, peter := w.Contacts["hank"], w.Contacts["peter"]
 	token := w.token("hank@globex.com", nil)
@@ -218,6 +220,7 @@ func TestATokenIsUsedOnceByTheBrowserThatSendsItFirst(t *testing.T) {
 }
 
 func TestOfManyBrowsersThatSendOneTokenAtOnceOneIsIdentified(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), seed(t, onPages)
 	for _, email := range []string{"hank@globex.com", "new@newco.com"} {
 		token := w.token(email, nil)
@@ -236,6 +239,7 @@ func TestOfManyBrowsersThatSendOneTokenAtOnceOneIsIdentified(t *testing.T) {
 }
 
 func TestASignedTokenAddsAPersonTheWayALeadDoes(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), seed(t, onPages)
 	type person struct {
 		Email, First, Last, Company, Domain, Source string
@@ -302,6 +306,7 @@ func TestASignedTokenAddsAPersonTheWayALeadDoes(t *testing.T) {
 }
 
 func TestSignedTokensAddFiveHundredPeopleADayAndRecogniseTheOthers(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), seed(t, onPages)
 	var parallel sync.WaitGroup
 	for client := range 10 {
@@ -333,6 +338,7 @@ func TestSignedTokensAddFiveHundredPeopleADayAndRecogniseTheOthers(t *testing.T)
 }
 
 func TestWaitingEventsFindTheirPersonTheMomentTheVisitorProvesWhoTheyAre(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), seed(t, onPages)
 	wait := func(id, visitor string) {
 		w.record(t, s, fmt.Sprintf(`{"id":%q,"name":"n","visitor":{"id":%q}}`, id, visitor))
@@ -374,6 +380,7 @@ func TestWaitingEventsFindTheirPersonTheMomentTheVisitorProvesWhoTheyAre(t *test
 }
 
 func TestTheLinkOfAnEmailIdentifiesWhoOpensItsPage(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), seed(t, onPages)
 	page := "https://www." + w.Slug + ".example/pricing?plan=pro&b;c=1&a&q=%zz&x=y%20z+#top"
 	link := func() string {
@@ -439,6 +446,7 @@ func TestTheLinkOfAnEmailIdentifiesWhoOpensItsPage(t *testing.T) {
 }
 
 func TestSecretsOverlapWhileTheyAreRotated(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), seed(t, onPages)
 	key := w.Sites["www"].SiteKey
 	try := func(visitor, secret string) bool {
@@ -468,6 +476,7 @@ func TestSecretsOverlapWhileTheyAreRotated(t *testing.T) {
 }
 
 func TestPublicRoutesServePagesOfTheirSitesOnlyAndAnswerBrowsers(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), seed(t, onPages)
 	identify := fmt.Sprintf(`{"site":%q,"visitor_id":"v"}`, w.Sites["www"].SiteKey)
 	form, meeting := "/api/v1/forms/"+w.Forms["demo"].PublicKey, "/api/v1/meeting-forms/"+w.MeetingForms["call"].PublicKey
@@ -515,6 +524,7 @@ func TestPublicRoutesServePagesOfTheirSitesOnlyAndAnswerBrowsers(t *testing.T) {
 }
 
 func TestAnAddressMayCallPublicRoutesSoOftenAMinute(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), seed(t, onPages)
 	address := func(t *testing.T, n int) string { return fmt.Sprintf("X-Forwarded-For: 192.0.2.%d", n) }
 	form, meeting := "/api/v1/forms/"+w.Forms["demo"].PublicKey, "/api/v1/meeting-forms/"+w.MeetingForms["call"].PublicKey
@@ -556,6 +566,7 @@ func TestAnAddressMayCallPublicRoutesSoOftenAMinute(t *testing.T) {
 // What one address does of one kind leaves it the others, and nobody can use up
 // what another has.
 func TestTheLimitsOfPublicRoutesAreApart(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), seed(t, onPages)
 	form := "/api/v1/forms/" + w.Forms["demo"].PublicKey
 	identify := func(site, address string) {
@@ -597,6 +608,7 @@ func TestTheLimitsOfPublicRoutesAreApart(t *testing.T) {
 // Two workspaces with the same names: nothing of one can be reached from the
 // other.
 func TestVisitorsSitesAndFormsOfAnotherWorkspaceAreNotThere(t *testing.T) {
+	t.Parallel()
 	s, mine, theirs := sharedServer(t), seed(t, onPages), seed(t, onPages)
 	// Their token on my site, and mine signed with their secret.
 	for _, token := range []string{

@@ -40,6 +40,7 @@ var numberPayloads = []string{
 // Whatever stands in whatever place of a request, statements are the ones that were
 // written: none fails, none sleeps, none touches what it does not touch anyway.
 func TestNothingThatIsSentBecomesPartOfAStatement(t *testing.T) {
+	t.Parallel()
 	d, address := dbtest.Private(t)
 	s := startReleased(t, address)
 	defer s.Stop()
@@ -187,6 +188,7 @@ const schemaOf = `
 
 // What passes as text is kept as text.
 func TestTextIsKeptAsItWasSent(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), workspace(t)
 	var events []string
 	want := map[string]string{}

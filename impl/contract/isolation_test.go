@@ -272,6 +272,7 @@ func (a answer) comparable(sent any) string {
 // of another: the answer is what something that exists nowhere gets, and nothing of
 // the one is changed or told.
 func TestAnIdentifierOfAnotherWorkspaceIsOneThatIsNowhere(t *testing.T) {
+	t.Parallel()
 	_, address := dbtest.Private(t)
 	dbtest.Exec(t, address, farApart)
 	s := startReleased(t, address)

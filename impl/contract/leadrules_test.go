@@ -16,6 +16,7 @@ import (
 
 // What a lead cannot be: nothing of it is saved, and the field is named.
 func TestAnInvalidLeadNamesItsFieldAndLeavesNothing(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), seed(t, leadWorkspace)
 	x := func(n int) string { return strings.Repeat("x", n) }
 	before := w.people(t)
@@ -79,6 +80,7 @@ func TestAnInvalidLeadNamesItsFieldAndLeavesNothing(t *testing.T) {
 }
 
 func TestAMalformedAddressIsRefusedAndNotGuessedAt(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), seed(t, leadWorkspace)
 	before := w.people(t)
 	for _, email := range []string{
@@ -101,6 +103,7 @@ func TestAMalformedAddressIsRefusedAndNotGuessedAt(t *testing.T) {
 }
 
 func TestLeadFieldsMayBeAsLongAsTheirLimits(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), seed(t, leadWorkspace)
 	text := strings.Repeat("界", 512)
 	host := strings.Repeat(strings.Repeat("d", 49)+".", 5) + "com" // 253 characters
@@ -133,6 +136,7 @@ func TestLeadFieldsMayBeAsLongAsTheirLimits(t *testing.T) {
 // What is within every limit is saved, however little it compresses or however
 // much it grows when it is normalized.
 func TestALeadWithinItsLimitsIsNeverTooMuchForTheDatabase(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), seed(t, leadWorkspace)
 	var chinese strings.Builder
 	for i := range 2000 {
@@ -169,6 +173,7 @@ func TestALeadWithinItsLimitsIsNeverTooMuchForTheDatabase(t *testing.T) {
 }
 
 func TestAtMostFiftyExtraFieldsAreKept(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), seed(t, leadWorkspace)
 	fields := map[string]any{"name": "Extra"}
 	for i := range 60 {
@@ -199,6 +204,7 @@ func TestAtMostFiftyExtraFieldsAreKept(t *testing.T) {
 
 // Each pair of ways to find a contact or a company, pointing at two of them.
 func TestWhatFindsAContactOrCompanyFirstWins(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), seed(t, leadWorkspace)
 	for _, c := range []struct{ what, body, company, contact string }{
 		{"e-mail before LinkedIn", `{"email":"milton@gmail.com","linkedin_url":"https://www.linkedin.com/in/hank-scorpio"}`, "initech", "milton"},
@@ -225,6 +231,7 @@ func TestWhatFindsAContactOrCompanyFirstWins(t *testing.T) {
 }
 
 func TestAFieldOfAContactIsFilledAndNeverOverwritten(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), seed(t, leadWorkspace)
 	contact := func(ref string) map[string]any { return w.row(t, "contacts", w.Contacts[ref]) }
 	full := contact("full")
@@ -305,6 +312,7 @@ func TestAFieldOfAContactIsFilledAndNeverOverwritten(t *testing.T) {
 }
 
 func TestLeadsCreateWhatTheWorkspaceLetsThem(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), seed(t, leadWorkspace)
 	set := func(companies, contacts bool) {
 		t.Helper()
@@ -347,6 +355,7 @@ func TestLeadsCreateWhatTheWorkspaceLetsThem(t *testing.T) {
 }
 
 func TestALeadOfATestKeyTouchesNothing(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), seed(t, leadWorkspace)
 	hank, before := w.row(t, "contacts", w.Contacts["hank"]), w.people(t)
 	for i, body := range []string{
@@ -382,6 +391,7 @@ func repeated(t *testing.T, a, first answer) {
 }
 
 func TestAnIdempotencyKeyMakesOneLead(t *testing.T) {
+	t.Parallel()
 	s, w, foreign := sharedServer(t), seed(t, leadWorkspace), seed(t, leadWorkspace)
 	alias := func(body string, headers ...string) answer {
 		t.Helper()
@@ -457,6 +467,7 @@ func expectStatus(t *testing.T, a answer, status int) {
 }
 
 func TestALeadFindsNothingOfAnotherWorkspace(t *testing.T) {
+	t.Parallel()
 	s, w, foreign := sharedServer(t), seed(t, leadWorkspace), seed(t, leadWorkspace)
 	empty := seed(t, "workspaces: [{slug: SLUG, leads: {create_companies: false, create_contacts: false}, api_keys: [{ref: all, scopes: [leads.manage], requests_per_minute: 100000}]}]")
 	snapshot := func() string {

@@ -358,6 +358,7 @@ var sentLeads = []struct {
 }
 
 func TestALeadReachesItsCompanyAndPerson(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), seed(t, leadWorkspace)
 	for _, c := range sentLeads {
 		t.Run(c.from, func(t *testing.T) {

@@ -36,6 +36,7 @@ func says(t *testing.T, env []string, args ...string) string {
 
 // A server that cannot start says why, in logs that many read.
 func TestNoFailureToStartTellsTheDatabasesPassword(t *testing.T) {
+	t.Parallel()
 	const password = "hunter2hidden"
 	addresses := []string{
 		"postgres://inlet:PASSWORD@local host/inlet", "postgres://inlet:PASSWORD@127.0.0.1:99999999/inlet", "postgres://inlet:%zzPASSWORD@127.0.0.1/inlet",
@@ -85,6 +86,7 @@ const personal = "leaky"
 // was asked for rightly and wrongly, and after the database failed on what was
 // sent: nothing personal is in it, and no secret.
 func TestNothingSecretOrPersonalIsEmitted(t *testing.T) {
+	t.Parallel()
 	p := servertest.StartPostgres(t)
 	address := strings.Replace(p.URL(), "inlet@", "inlet:leaky-database-password@", 1)
 	hooks := receive(t)

@@ -57,6 +57,7 @@ func (w seeded) walk(t testing.TB, s server, query url.Values) (rows []eventRow,
 }
 
 func TestAnEventIsListedAsItWasRecorded(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), workspace(t)
 	occurred := time.Now().Add(-time.Hour).In(time.FixedZone("", 2*3600))
 	a := w.record(t, s, fmt.Sprintf(`{"id":"one","name":"signed_up","occurred_at":%q,"company":{"domain":"WWW.Globex.com"},
@@ -85,6 +86,7 @@ func TestAnEventIsListedAsItWasRecorded(t *testing.T) {
 }
 
 func TestEveryFilterListsAndCountsExactly(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), workspace(t)
 	about := map[string]string{
 		"accepted": `"company":{"domain":"globex.com"}`, "unmatched": `"company":{"domain":"nobody.example"}`,
@@ -156,6 +158,7 @@ func compare(a, b string) int {
 }
 
 func TestWalkingThePagesWhileEventsArriveShowsEachOfTheFirstOnce(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), workspace(t)
 	var events []string
 	for i := range 90 {
@@ -196,6 +199,7 @@ func TestWalkingThePagesWhileEventsArriveShowsEachOfTheFirstOnce(t *testing.T) {
 }
 
 func TestACursorIsOfItsListItsWorkspaceAndItsFilters(t *testing.T) {
+	t.Parallel()
 	s, w, other := sharedServer(t), workspace(t), workspace(t)
 	for i := range 3 {
 		for _, of := range []seeded{w, other} {
@@ -223,6 +227,7 @@ func TestACursorIsOfItsListItsWorkspaceAndItsFilters(t *testing.T) {
 }
 
 func TestAListShowsThirtyDaysToTheMillisecond(t *testing.T) {
+	t.Parallel()
 	e := servertest.StartPostgres(t)
 	s := start(t, e.URL())
 	defer s.Stop()
@@ -271,6 +276,7 @@ func TestAListShowsThirtyDaysToTheMillisecond(t *testing.T) {
 }
 
 func TestEventTypesAreListedByNameWithWhatWasSeen(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), workspace(t)
 	w.record(t, s, `{"id":"1","name":"zeta_event","visitor":{"id":"v"},"properties":{"n":1,"s":"x","b":true}}`)
 	w.record(t, s, `{"id":"2","name":"alpha","visitor":{"id":"v"}}`)
@@ -331,6 +337,7 @@ func TestEventTypesAreListedByNameWithWhatWasSeen(t *testing.T) {
 }
 
 func TestAListByStatusIsExactOverManyNames(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), workspace(t)
 	want := make(map[string][]string) // status → ids, newest first
 	n := 0

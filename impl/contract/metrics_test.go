@@ -75,6 +75,7 @@ var (
 )
 
 func TestTheTableOfMetricsIsWhatAServerShows(t *testing.T) {
+	t.Parallel()
 	shown := families(t, sharedServerThatWorked(t))
 	page, err := os.ReadFile("../docs/pages/guides/monitoring.md")
 	if err != nil {
@@ -133,6 +134,7 @@ func sharedServerThatWorked(t *testing.T) server {
 }
 
 func TestNoLabelIsAnythingThatAClientChooses(t *testing.T) {
+	t.Parallel()
 	_, address := dbtest.Private(t)
 	s := start(t, address)
 	defer s.Stop()
@@ -235,6 +237,7 @@ var (
 )
 
 func TestAlertsAndTheDashboardAskForMetricsThatThereAre(t *testing.T) {
+	t.Parallel()
 	s := sharedServerThatWorked(t)
 	shown := families(t, s)
 	expressions, rules := monitored(t, s)
@@ -278,6 +281,7 @@ func TestAlertsAndTheDashboardAskForMetricsThatThereAre(t *testing.T) {
 var flagName = regexp.MustCompile(`--[a-z-]+`)
 
 func TestTheRunbookHasAPartForEachAlertAndItsCommandsExist(t *testing.T) {
+	t.Parallel()
 	s := sharedServer(t)
 	_, rules := monitored(t, s)
 	page := string(s.send(t, "GET", "/docs/guides/runbook", "").body)
@@ -331,6 +335,7 @@ func TestTheRunbookHasAPartForEachAlertAndItsCommandsExist(t *testing.T) {
 }
 
 func TestMetricsAreThereWhileTheDatabaseIsAwayAndTellOfIt(t *testing.T) {
+	t.Parallel()
 	p := servertest.StartPostgres(t)
 	s := start(t, p.URL())
 	defer s.Stop()

@@ -1091,6 +1091,7 @@ func setting(t testing.TB, name string, otherwise uint64) uint64 {
 }
 
 func TestParallelClientsOfTwoProcessesAgreeWithAModel(t *testing.T) {
+	t.Parallel()
 	const clients, phases = 6, 3
 	operations := int(setting(t, "INLET_MODEL_OPERATIONS", 3000))
 	tr := &trial{T: t, seed: setting(t, "INLET_MODEL_SEED", rand.Uint64())}

@@ -32,6 +32,7 @@ func (w seeded) reasons(t testing.TB, address, motion string) string {
 }
 
 func TestMotions(t *testing.T) {
+	t.Parallel()
 	t.Run("decide within two seconds whatever triggers it", func(t *testing.T) {
 		_, address := dbtest.Private(t)
 		broken, stuckElsewhere := seedOn(t, address, "broken", crowded(1)), seedOn(t, address, "stuck", crowded(1))

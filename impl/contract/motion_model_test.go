@@ -761,6 +761,7 @@ func (m *motionModel) judgeState() {
 }
 
 func TestMotionsAgreeWithAModelWhileProcessesDieAndDaysPass(t *testing.T) {
+	t.Parallel()
 	const size = 40
 	operations := int(setting(t, "INLET_MODEL_OPERATIONS", 320))
 	_, address := dbtest.Private(t)

@@ -95,6 +95,7 @@ func (w seeded) decided(t testing.TB, s server, motion, company, key, contacts s
 }
 
 func TestAStartIsQueuedThenDecidedAndARepeatAnswersThatDecision(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), seed(t, running)
 	a := w.start(t, s, "api", "globex", "k", fmt.Sprintf(`,"contactIds":[%d]`, w.Contacts["hank"]))
 	if a.status != 202 || a.field("status") != "queued" || a.field("motionId") != float64(w.Motions["api"]) || a.field("companyId") != float64(w.Companies["globex"]) {
@@ -126,6 +127,7 @@ func TestAStartIsQueuedThenDecidedAndARepeatAnswersThatDecision(t *testing.T) {
 }
 
 func TestAStartIsRefusedInTheOrderOfTheChecks(t *testing.T) {
+	t.Parallel()
 	s, w, theirs := sharedServer(t), seed(t, running), seed(t, running)
 	n := 0
 	send := func(motion, company int64, contacts string) answer {
@@ -163,6 +165,7 @@ func TestAStartIsRefusedInTheOrderOfTheChecks(t *testing.T) {
 }
 
 func TestADecisionGivesTheFirstCheckThatFails(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), seed(t, running)
 	n := 0
 	want := func(motion, company, contacts, reason string) decision {
@@ -254,6 +257,7 @@ func (w seeded) ended(t testing.TB) {
 }
 
 func TestOfManyStartsWithOneKeyOneIsQueuedAndOfManyKeysOneEntersAndTheOthersAreExplained(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), seed(t, running)
 	other := start(t, dbtest.URL(t))
 	defer other.Stop()
@@ -291,6 +295,7 @@ func TestOfManyStartsWithOneKeyOneIsQueuedAndOfManyKeysOneEntersAndTheOthersAreE
 }
 
 func TestEveryStepTakesEffectOnceInOrderAndWaitsLast(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), seed(t, running)
 	company := w.Companies["globex"]
 	d := w.decided(t, s, "steps", "globex", "k", "")
@@ -344,6 +349,7 @@ func TestEveryStepTakesEffectOnceInOrderAndWaitsLast(t *testing.T) {
 }
 
 func TestEventsSignalsAndLeadsEnterTheirCompaniesAndLateFactsDoNot(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), seed(t, running)
 	entries := func(motion string) string {
 		return dbtest.Query[string](t, dbtest.URL(t), `
@@ -433,6 +439,7 @@ func (w seeded) company(t testing.TB, ref string) (report struct {
 }
 
 func TestTheScoreIsTheSumOfTheSignalsThatHoldAndFallsAsTheirWindowsPass(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), seed(t, running)
 	if score := w.company(t, "globex").Score; score != 0 {
 		t.Errorf("at first it is %d", score)

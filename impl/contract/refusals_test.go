@@ -34,6 +34,7 @@ func (w seeded) refusals(t testing.TB) []string {
 }
 
 func TestTheLedgerTellsWhatWasRefusedAndWhyAndNeverTheValue(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), workspace(t)
 	w.record(t, s, `{"id":"a","name":"n","visitor":{"id":"v"},"properties":{"email":"x"}}`)
 	w.record(t, s, `{"id":"b","name":"n","visitor":{"id":"v"},"properties":{"note":"leaky.person@secret-mail.example"}}`)
@@ -79,6 +80,7 @@ func TestTheLedgerTellsWhatWasRefusedAndWhyAndNeverTheValue(t *testing.T) {
 }
 
 func TestTheLedgerOfAMinuteIsBounded(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), workspace(t)
 	for batch := range 4 {
 		var events []string

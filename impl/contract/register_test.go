@@ -10,6 +10,7 @@ import (
 
 // Each new name or property makes what the other process knows out of date.
 func TestProcessesThatRegisterNamesAtOnceTurnNobodyAway(t *testing.T) {
+	t.Parallel()
 	servers, w := []server{sharedServer(t), start(t, dbtest.URL(t))}, workspace(t)
 	defer servers[1].Stop()
 	inlet(t, "", "workspace", "set", w.Slug, "--events-per-minute=1000000")

@@ -53,6 +53,7 @@ func expect(t *testing.T, a answer, status int, code, param string) {
 }
 
 func TestEveryOperationWantsACredential(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), workspace(t)
 	mistyped := []byte(w.APIKeys["all"].Token)
 	mistyped[10] ^= 1
@@ -92,6 +93,7 @@ func TestEveryOperationWantsACredential(t *testing.T) {
 }
 
 func TestTheCredentialIsReadFromItsHeaderAlone(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), workspace(t)
 	token := w.APIKeys["all"].Token
 	for _, path := range []string{"/api/v1/events?access_token=" + token, "/api/v1/events?api_key=" + token} {
@@ -104,6 +106,7 @@ func TestTheCredentialIsReadFromItsHeaderAlone(t *testing.T) {
 }
 
 func TestEveryMissingScopeIsNamed(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), workspace(t)
 	for _, op := range credentialed() {
 		path, body, headers := request(op)
@@ -122,6 +125,7 @@ func TestEveryMissingScopeIsNamed(t *testing.T) {
 }
 
 func TestAKeySendsEventsOnlyWhileItsOwnerMay(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), workspace(t)
 	const event = `{"id":"e","name":"n","visitor":{"id":"v"}}`
 	for _, ref := range []string{"ownerless", "member", "left"} {
@@ -136,6 +140,7 @@ func TestAKeySendsEventsOnlyWhileItsOwnerMay(t *testing.T) {
 }
 
 func TestNarrowingHoldsFromTheVeryNextRequestOnEveryProcess(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), workspace(t)
 	other := start(t, dbtest.URL(t))
 	defer other.Stop()
@@ -177,6 +182,7 @@ func TestNarrowingHoldsFromTheVeryNextRequestOnEveryProcess(t *testing.T) {
 }
 
 func TestEveryRequestOfAValidCredentialCountsWhateverItsAnswer(t *testing.T) {
+	t.Parallel()
 	s := sharedServer(t)
 	for range 3 {
 		w := seed(t, strings.Replace(standard, "requests_per_minute: 2}", "requests_per_minute: 6}", 1))
@@ -208,6 +214,7 @@ func TestEveryRequestOfAValidCredentialCountsWhateverItsAnswer(t *testing.T) {
 }
 
 func TestTheMinuteOfAKeyIsExactAcrossProcesses(t *testing.T) {
+	t.Parallel()
 	s := sharedServer(t)
 	other := start(t, dbtest.URL(t))
 	defer other.Stop()
@@ -251,6 +258,7 @@ func TestTheMinuteOfAKeyIsExactAcrossProcesses(t *testing.T) {
 }
 
 func TestServiceKeysAreToldTheirRateAndCanBeSwitchedOff(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), workspace(t)
 	for want := 2; want >= 0; want-- {
 		a := s.send(t, "POST", "/api/v1/leads", `{"name":"x"}`, w.Key("service"))
@@ -276,6 +284,7 @@ func TestServiceKeysAreToldTheirRateAndCanBeSwitchedOff(t *testing.T) {
 }
 
 func TestRateAndSwitchComeBeforeTheScopesOfEveryOperation(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), workspace(t)
 	for _, op := range credentialed() {
 		path, body, headers := request(op)
@@ -301,6 +310,7 @@ func TestRateAndSwitchComeBeforeTheScopesOfEveryOperation(t *testing.T) {
 }
 
 func TestServiceKeysOfAWorkspaceShareALimit(t *testing.T) {
+	t.Parallel()
 	var file strings.Builder
 	file.WriteString(strings.Replace(standard, "    companies:", "      - {ref: s1, kind: service, owner: ada, scopes: [leads.manage], requests_per_minute: 1000}\n      - {ref: s2, kind: service, owner: ada, scopes: [leads.manage], requests_per_minute: 1000}\n    companies:", 1))
 	s := sharedServer(t)
@@ -328,6 +338,7 @@ func TestServiceKeysOfAWorkspaceShareALimit(t *testing.T) {
 }
 
 func TestAnUnknownPathIs404AndAnotherMethod405(t *testing.T) {
+	t.Parallel()
 	s := sharedServer(t)
 	for _, path := range []string{"/", "/api", "/api/v1", "/api/v1/", "/api/v1/nope", "/api/v1/events/", "//api/v1/events",
 		"/api/v1/../v1/events", "/api/v1/events/batch/x", "/api/v2/events", "/api/v1/motions//start"} {
@@ -367,6 +378,7 @@ func TestAnUnknownPathIs404AndAnotherMethod405(t *testing.T) {
 }
 
 func TestRequestIDsOfCallersAreEchoed(t *testing.T) {
+	t.Parallel()
 	s := sharedServer(t)
 	for id, echoed := range map[string]bool{
 		"my-id": true, strings.Repeat("x", 128): true, strings.Repeat("x", 129): false, "with space": false, "ü": false,
@@ -382,6 +394,7 @@ func TestRequestIDsOfCallersAreEchoed(t *testing.T) {
 }
 
 func TestBodiesAreCappedThenTyped(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), workspace(t)
 	for _, op := range api.Operations {
 		if op.MaxBody == 0 {
@@ -416,6 +429,7 @@ func TestBodiesAreCappedThenTyped(t *testing.T) {
 }
 
 func TestNoOperationAnswers501(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), workspace(t)
 	for _, op := range api.Operations {
 		path, body, headers := request(op)
@@ -426,6 +440,7 @@ func TestNoOperationAnswers501(t *testing.T) {
 }
 
 func TestWholeNumbersMayBeWrittenAsFloats(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), workspace(t)
 	for _, id := range []string{"12.0", "1.2e1", "1e3", "9007199254740991"} {
 		expect(t, s.send(t, "POST", "/api/v1/motions/1/start", `{"companyId": `+id+`, "contactIds": [1.0, 2]}`,
@@ -438,6 +453,7 @@ func TestWholeNumbersMayBeWrittenAsFloats(t *testing.T) {
 }
 
 func TestMotionStartChecksItsKeyBeforeItsBodyAndItsBodyBeforeItsMotion(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), workspace(t)
 	for _, key := range []string{"", strings.Repeat("k", 101), "with space", "ü"} {
 		expect(t, s.send(t, "POST", "/api/v1/motions/x/start", `{`, w.Key("all"), "Idempotency-Key: "+key),
@@ -461,6 +477,7 @@ func TestMotionStartChecksItsKeyBeforeItsBodyAndItsBodyBeforeItsMotion(t *testin
 }
 
 func TestALongNameOfAFieldIsNamedInShort(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), seed(t, onPages)
 	field, short := strings.Repeat("k", 1500), strings.Repeat("k", 64)+"…"
 	form := "/api/v1/forms/" + w.Forms["demo"].PublicKey
@@ -477,6 +494,7 @@ func TestALongNameOfAFieldIsNamedInShort(t *testing.T) {
 }
 
 func TestListsCheckTheirQuery(t *testing.T) {
+	t.Parallel()
 	s, w := sharedServer(t), workspace(t)
 	for query, param := range map[string]string{
 		"limit=0": "limit", "limit=101": "limit", "limit=x": "limit", "limit=": "limit", "limit=1.0": "limit",

@@ -158,6 +158,7 @@ func TestAServerWhoseRoleOwnsNothingDoesEverything(t *testing.T) {
 }
 
 func TestTheRoleOfAServerMayDoNoMoreThanTheServerNeeds(t *testing.T) {
+	t.Parallel()
 	admin, owner, address := roles(t)
 	role, own := roleOf(t, address), roleOf(t, owner)
 	if _, err := servertest.Command(t, owner, "", "migrate", "--grant-to", role); err != nil {
@@ -267,6 +268,7 @@ func TestTheRoleOfAServerMayDoNoMoreThanTheServerNeeds(t *testing.T) {
 }
 
 func TestARoleThatMayDoMoreIsNotTakenForAServers(t *testing.T) {
+	t.Parallel()
 	admin, owner, address := roles(t)
 	role, own := roleOf(t, address), roleOf(t, owner)
 	database := dbtest.Query[string](t, admin, `select current_database()`)

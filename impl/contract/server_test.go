@@ -5,12 +5,15 @@ package contract
 import (
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"net/http"
 	"os"
 	"os/exec"
+	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -22,12 +25,18 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	flag.Parse()
+	// They wait for processes and jobs more than they compute.
+	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
+		flag.Set("test.parallel", strconv.Itoa(3*runtime.GOMAXPROCS(0)))
+	}
 	http.DefaultTransport = watched{http.DefaultTransport}
-	servertest.Main(m, []string{"-race"}, func() {
+	servertest.Main(m, []string{"-race"}, everyAnswerConforms, whatNoTestReachesIsListed, func() error {
 		if shared.Server != nil {
 			shared.Stop() //nolint:errcheck // tests of its end have their own
 		}
 		embedtest.Close()
+		return nil
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 
 // Each body lacks its last byte.
 func TestBodiesThatNeverArriveDoNotShutOutOtherWorkspaces(t *testing.T) {
+	t.Parallel()
 	s, w, other := sharedServer(t), workspace(t), workspace(t)
 	if a := w.record(t, s, `{"id":"e","name":"n","visitor":{"id":"v"}}`); a.status != 202 {
 		t.Fatalf("%s", a.body)

@@ -392,6 +392,7 @@ func written(body any) string {
 // What the sweep starts from has to be taken, or it would see the first refusal
 // and nothing behind it.
 func TestEveryOperationTakesTheRequestThatSweepsStartFrom(t *testing.T) {
+	t.Parallel()
 	s := sharedServer(t)
 	k := sweepOf(t, s, dbtest.URL(t), "sweep"+strings.ToLower(noise(10)), "acme", "ann")
 	for i := range api.Operations {

@@ -154,6 +154,7 @@ func shown(v *commonpb.AnyValue) string {
 }
 
 func TestTraces(t *testing.T) {
+	t.Parallel()
 	_, address := dbtest.Private(t)
 	c, r := collect(t), receive(t)
 	s := start(t, address, append(c.env(), r.env...)...)
@@ -285,6 +286,7 @@ func TestTraces(t *testing.T) {
 
 // Whoever may say that a trace is recorded has it recorded, at the server's cost.
 func TestOnlyATrustedProxySaysWhichTraceARequestIsPartOf(t *testing.T) {
+	t.Parallel()
 	const traceID, spanID = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 	header := "traceparent: 00-" + traceID + "-" + spanID + "-01"
 	_, address := dbtest.Private(t)
@@ -326,6 +328,7 @@ func TestOnlyATrustedProxySaysWhichTraceARequestIsPartOf(t *testing.T) {
 }
 
 func TestACollectorThatIsAwayOrHangsChangesNoAnswer(t *testing.T) {
+	t.Parallel()
 	ctx, release := context.WithCancel(t.Context())
 	hangs := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		select {

@@ -86,6 +86,7 @@ func (a authority) issue(t *testing.T, serial int64, certFile, keyFile string) {
 }
 
 func TestHTTPSIsServedAsItShouldBeAndGoesOnWithARenewedCertificate(t *testing.T) {
+	t.Parallel()
 	dir, a := t.TempDir(), newAuthority(t)
 	certFile, keyFile := filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
 	a.issue(t, 10, certFile, keyFile)

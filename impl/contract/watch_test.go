@@ -15,7 +15,7 @@ import (
 type watched struct{ http.RoundTripper }
 
 // A test in the context of a request is told of a deviation. What has none is
-// told by TestEveryAnswerConforms.
+// told by everyAnswerConforms.
 type testKey struct{}
 
 var deviations struct {

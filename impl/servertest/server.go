@@ -25,8 +25,9 @@ var Binary string
 
 // Main builds the program, runs the tests of a package and cleans up after them;
 // TestMain calls it. flags are go build's, such as -race. The functions run
-// before the database goes.
-func Main(m *testing.M, flags []string, before ...func()) {
+// once all tests have ended, with the database still there; with the error of one the
+// run has failed.
+func Main(m *testing.M, flags []string, last ...func() error) {
 	dir, err := os.MkdirTemp("", "inlet-test-binary")
 	if err != nil {
 		panic(err)
@@ -40,7 +41,7 @@ func Main(m *testing.M, flags []string, before ...func()) {
 		fmt.Fprintln(os.Stderr, "build inlet:", err)
 		os.Exit(1)
 	}
-	dbtest.Main(m, append(before, func() { os.RemoveAll(dir) })...)
+	dbtest.Main(m, append(last, func() error { return os.RemoveAll(dir) })...)
 }
 
 // A Server is one running process.

@@ -54,7 +54,6 @@ func one(t *testing.T, answers []answer) (company, contact any) {
 }
 
 func TestThirtyParallelLeadsOfOneNewPersonMakeOnePerson(t *testing.T) {
-	t.Parallel()
 	w := seed(t, leadWorkspace)
 	before := w.people(t)
 	company, contact := one(t, w.parallelLeads(t, 30, func(i int) (string, []string) {
@@ -71,7 +70,6 @@ func TestThirtyParallelLeadsOfOneNewPersonMakeOnePerson(t *testing.T) {
 }
 
 func TestParallelLeadsOfOneNewCompanyMakeOneCompany(t *testing.T) {
-	t.Parallel()
 	w := seed(t, leadWorkspace)
 	before := w.people(t)
 	companies := map[any]bool{}
@@ -95,7 +93,6 @@ func TestParallelLeadsOfOneNewCompanyMakeOneCompany(t *testing.T) {
 }
 
 func TestParallelLeadsOfOneNewProfileMakeOnePerson(t *testing.T) {
-	t.Parallel()
 	w := seed(t, leadWorkspace)
 	before := w.people(t)
 	_, contact := one(t, w.parallelLeads(t, 30, func(i int) (string, []string) {
@@ -111,7 +108,6 @@ func TestParallelLeadsOfOneNewProfileMakeOnePerson(t *testing.T) {
 // Two contacts, and one new profile for both: one gets it, or it would find
 // neither.
 func TestOneProfileForTwoContactsAtOnceGoesToOne(t *testing.T) {
-	t.Parallel()
 	w := seed(t, leadWorkspace)
 	for _, a := range w.parallelLeads(t, 20, func(i int) (string, []string) {
 		return fmt.Sprintf(`{"email":%q,"linkedin_url":"https://www.linkedin.com/in/contended"}`, []string{"milton@gmail.com", "alone@sole-trader.org"}[i/2%2]), nil
@@ -124,7 +120,6 @@ func TestOneProfileForTwoContactsAtOnceGoesToOne(t *testing.T) {
 }
 
 func TestOneAddressForAProfileWithoutOneGoesToOneContact(t *testing.T) {
-	t.Parallel()
 	w := seed(t, leadWorkspace)
 	before := w.people(t)
 	for _, a := range w.parallelLeads(t, 20, func(i int) (string, []string) {
@@ -144,7 +139,6 @@ func TestOneAddressForAProfileWithoutOneGoesToOneContact(t *testing.T) {
 }
 
 func TestParallelLeadsFillAFieldOnce(t *testing.T) {
-	t.Parallel()
 	w := seed(t, leadWorkspace)
 	answers := w.parallelLeads(t, 30, func(i int) (string, []string) {
 		return fmt.Sprintf(`{"email":"hank@globex.com","title":"Title %d","last_name":"Name %d"}`, i, i), nil
@@ -163,7 +157,6 @@ func TestParallelLeadsFillAFieldOnce(t *testing.T) {
 }
 
 func TestParallelUsesOfOneIdempotencyKeyMakeOneLead(t *testing.T) {
-	t.Parallel()
 	for _, n := range []int{2, 30} {
 		w := seed(t, leadWorkspace)
 		before := w.people(t)
@@ -192,7 +185,8 @@ func TestParallelUsesOfOneIdempotencyKeyMakeOneLead(t *testing.T) {
 }
 
 // waiting waits until so many sessions of the database wait for a lock, or as
-// many as two processes have for one workspace.
+// many as two processes have for one workspace. Whose they are it cannot tell, so
+// tests that call it run beside no others.
 func waiting(t *testing.T, sessions int) {
 	t.Helper()
 	sessions = min(sessions, 2*6)
@@ -211,7 +205,6 @@ func waiting(t *testing.T, sessions int) {
 // A seed file adds the same people meanwhile, and is not done when the leads
 // come: they wait for it, and find who is there then.
 func TestLeadsThatComeDuringASeedFindWhatItAdds(t *testing.T) {
-	t.Parallel()
 	s, w := sharedServer(t), seed(t, leadWorkspace)
 	before := w.people(t)
 	// The seed is held up at its last contact.

@@ -456,7 +456,7 @@ func (m *motionModel) burst(size int) {
 		if m.chance(50) {
 			m.processes[dies].Kill()
 		} else if err := m.processes[dies].Stop(); err != nil {
-			m.disagree("a process ends with %v", err)
+			m.disagree("a process ends with %v:\n%s", err, m.processes[dies].Log())
 		}
 	}
 	parallel.Wait()

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -23,9 +24,10 @@ import (
 
 // An attacker holds connections, as raw as they come.
 type attacker struct {
-	host string
-	end  <-chan struct{}
-	all  sync.WaitGroup
+	host    string
+	secured bool // by TLS, with HTTP/2
+	end     <-chan struct{}
+	all     sync.WaitGroup
 }
 
 // dial opens a connection, nil where the server takes no more.
@@ -34,7 +36,17 @@ func (a *attacker) dial() net.Conn {
 	if err != nil {
 		return nil
 	}
-	return conn
+	if !a.secured {
+		return conn
+	}
+	secured := tls.Client(conn, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := secured.HandshakeContext(ctx); err != nil {
+		conn.Close()
+		return nil
+	}
+	return secured
 }
 
 // hold has so many connections do something, again as soon as the server has
@@ -80,10 +92,12 @@ func listen(conn net.Conn) { io.Copy(io.Discard, conn) }
 // it.
 func (a *attacker) silent() { <-a.end }
 
-var attacks = []struct {
+type attack struct {
 	name string
 	run  func(a *attacker, w tenant)
-}{
+}
+
+var attacks = []attack{
 	{"headers, a byte at a time", func(a *attacker, _ tenant) {
 		a.hold(1000, func(_ int, conn net.Conn) { trickle(conn, "GET /livez HTTP/1.1\r\nHost: "+strings.Repeat("x", 1000)) })
 	}},
@@ -195,7 +209,11 @@ func packed(size int) []byte {
 
 func TestWhileItIsAttackedTheServerServesTheOthersAndAfterwardsNothingIsLeft(t *testing.T) {
 	t.Parallel()
-	s := start(t)
+	withstands(t, start(t), attacks)
+}
+
+func withstands(t *testing.T, s server, attacks []attack) {
+	t.Helper()
 	attacked, honest := s.tenant(t), s.tenant(t)
 	everything := func(t *testing.T) {
 		t.Helper()
@@ -217,7 +235,7 @@ func TestWhileItIsAttackedTheServerServesTheOthersAndAfterwardsNothingIsLeft(t *
 	for _, attack := range attacks {
 		t.Run(attack.name, func(t *testing.T) {
 			end := make(chan struct{})
-			a := &attacker{host: host(t, s), end: end}
+			a := &attacker{host: host(t, s), secured: strings.HasPrefix(s.Base, "https:"), end: end}
 			attack.run(a, attacked)
 			time.Sleep(200 * time.Millisecond)
 			for begun := time.Now(); time.Since(begun) < length; time.Sleep(100 * time.Millisecond) {
@@ -341,7 +359,7 @@ func TestConnectionsThatDoNothingMakeRoomForOthers(t *testing.T) {
 	s.one(t, w.event(), 202)
 	before := s.state(t)
 	end := make(chan struct{})
-	a := &attacker{host: host(t, s), end: end}
+	a := &attacker{host: host(t, s), secured: strings.HasPrefix(s.Base, "https:"), end: end}
 	a.hold(1000, func(_ int, conn net.Conn) { listen(conn) })
 	for begun := time.Now(); time.Since(begun) < 4*time.Second; time.Sleep(50 * time.Millisecond) {
 		// A connection that is turned away at once may be tried again.
@@ -363,7 +381,7 @@ func TestConnectionsThatDoNothingMakeRoomForOthers(t *testing.T) {
 // soon is one for a client that tries again.
 func (s server) soon(t *testing.T, r request, want int) {
 	t.Helper()
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
+	client := fresh()
 	var a answer
 	for begun := time.Now(); time.Since(begun) < patience; time.Sleep(50 * time.Millisecond) {
 		if a = s.send(client, r); a.status == want {

@@ -7,6 +7,7 @@
 package overload
 
 import (
+	"crypto/tls"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -219,11 +220,17 @@ func codeOf(body []byte) (code string) {
 	return nested.Error.Code
 }
 
+// fresh is a client that is new to the server.
+func fresh() *http.Client {
+	return &http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true, ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
+	}, Timeout: patience}
+}
+
 // one sends a request that is to succeed, as a client that is new to the server.
 func (s server) one(t *testing.T, r request, want int) {
 	t.Helper()
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
-	if a := s.send(client, r); a.status != want {
+	if a := s.send(fresh(), r); a.status != want {
 		t.Errorf("%s %s answers %d %s %v after %v, want %d", r.method, r.path, a.status, a.code, a.err, a.took, want)
 	}
 }
@@ -240,9 +247,9 @@ var (
 
 func (s server) state(t *testing.T) (now state) {
 	t.Helper()
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
+	client := fresh()
 	response, err := client.Get(s.Base + "/metrics")
-	for tries := 0; err != nil && tries < 20; tries++ { // it may have been one connection too many
+	for begun := time.Now(); err != nil && time.Since(begun) < patience; { // it may have been one connection too many
 		time.Sleep(100 * time.Millisecond)
 		response, err = client.Get(s.Base + "/metrics")
 	}

@@ -173,15 +173,17 @@ func (s *Server) leaving(next http.Handler) http.Handler {
 }
 
 // Close ends the server in order: no new requests, answers to those in flight,
-// background work. The context bounds the wait for answers; what then is left
-// takes no more than a moment, unless the database hangs, and that ends it too.
-func (s *Server) Close(ctx context.Context) error {
-	err := s.http.Shutdown(ctx)
+// background work. It takes limit.StopAnswers and limit.StopRest at most; what is left
+// when answers are given takes no more than a moment, unless the database hangs.
+func (s *Server) Close() error {
+	answers, cancel := context.WithTimeout(context.Background(), limit.StopAnswers)
+	defer cancel()
+	rest, cancelRest := context.WithTimeout(context.Background(), limit.StopAnswers+limit.StopRest)
+	defer cancelRest()
+	err := s.http.Shutdown(answers)
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = s.http.Close() // a client that does not get done with its request is no failure of ours
 	}
-	rest, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit.StopRest)
-	defer cancel()
 	closed := make(chan error, 1)
 	go func() {
 		s.recorder.Close()

@@ -35,7 +35,7 @@ func TestTheGuideHasTheTimeOutsOfTheServer(t *testing.T) {
 		{"a connection without a request", limit.IdleConnection},
 		{"the database, for `GET /readyz`", limit.Ready},
 		{"requests in flight, once the server is to end", limit.StopAnswers},
-		{"whatever is left then", limit.StopRest},
+		{"whatever is left then, and more where requests took less", limit.StopRest},
 		{"a connection to the database", db.ConnectTimeout},
 		{"a statement", db.StatementTimeout},
 		{"a lock that another transaction has", db.LockTimeout},

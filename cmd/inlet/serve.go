@@ -142,9 +142,7 @@ func (c *serveCmd) serve(
 		log.Info("stopping", "drain", c.Drain.String(), "within", limit.StopAnswers.String())
 		server.Drain(context.Background(), c.Drain)
 	}
-	bounded, cancel := context.WithTimeout(context.Background(), limit.StopAnswers)
-	defer cancel()
-	return errors.Join(err, server.Close(bounded))
+	return errors.Join(err, server.Close())
 }
 
 // tls says how HTTPS is spoken; nil where it is not.

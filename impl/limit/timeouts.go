@@ -34,6 +34,6 @@ const (
 
 // How a server ends on SIGTERM.
 const (
-	StopAnswers = 8 * time.Second         // for requests in flight
-	StopRest    = 1500 * time.Millisecond // for what then is left
+	StopAnswers = 8 * time.Second // for requests in flight
+	StopRest    = time.Second     // more, for what then is left
 )

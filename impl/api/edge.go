@@ -32,7 +32,7 @@ type exchange struct {
 	caller    *auth.Caller   // nil until recalled or admitted
 	body      []byte         // of an operation, read whole and within its cap
 	bodyTaken int64          // to be released
-	bodyOf    sender         // that it is released of
+	of        sender         // whose lines it waits in, and whose bodies are bounded
 	events    []event.Parsed // the events sent, once they are read
 	one       [1]event.Parsed
 	fault     *fault.Fault // what the client was told, if it was refused
@@ -132,7 +132,7 @@ func (e *Edge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if x.cancel != nil {
 			x.cancel()
 		}
-		e.guard.bodies.release(x.bodyOf, x.bodyTaken)
+		e.guard.bodies.release(x.of, x.bodyTaken)
 		e.record(r, x, out, time.Since(start))
 	}()
 	defer func() {

@@ -25,7 +25,7 @@ func TestAPanicGivesBackWhatTheRequestHadTaken(t *testing.T) {
 				if !g.bodies.take(of, 100) || !g.places.callers.Enter(r.Context(), of) {
 					t.Error("there is no room")
 				}
-				x.bodyOf, x.bodyTaken, x.place = of, 100, place{&g.places.callers, of, time.Now()}
+				x.of, x.bodyTaken, x.place = of, 100, place{&g.places.callers, of, time.Now()}
 				broken(w)
 			})
 			edge := &Edge{mux: mux, guard: g, log: slog.New(slog.DiscardHandler), metrics: newMetrics(prometheus.NewRegistry(), &g.bodies)}

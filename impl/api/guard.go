@@ -51,32 +51,34 @@ func (g *guard) pass(w http.ResponseWriter, r *http.Request, x *exchange) error 
 		return g.passPublic(w, r, x)
 	}
 	x.authorization = r.Header.Values("Authorization")
-	if x.caller = g.admitter.Recall(x.authorization); x.caller == nil {
-		if err := g.admitStranger(w, r, x); err != nil {
+	x.caller, x.of.workspace = g.admitter.Recall(x.authorization)
+	if x.of.workspace == 0 {
+		if err := g.admitStranger(r, x); err != nil {
 			return err
 		}
-	}
-	if !x.caller.Recalled {
-		if err := g.check(w, r, x); err != nil || x.isIntake() {
-			return err
+		x.of.workspace = x.caller.Workspace
+		if !x.caller.Recalled {
+			if err := g.check(w, r, x); err != nil || x.isIntake() {
+				return err
+			}
+			return g.places.enter(r, x, &g.places.callers, x.of)
 		}
-		return g.places.enterCaller(r, x)
 	}
 	// Intake of events admits its caller in the statement that records them. A
 	// recalled caller without the scopes may have them by now.
-	if x.isIntake() && x.caller.Require(x.op.Scopes) == nil {
+	if x.isIntake() && x.caller != nil && x.caller.Require(x.op.Scopes) == nil {
 		return g.afterAdmission(r.Context(), x, g.check(w, r, x))
 	}
 	// What is known of the caller is enough to wait for the body, which must not
 	// keep a place among those who work.
-	if g.places.callers.Full(sender{workspace: x.caller.Workspace}) {
+	if g.places.callers.Full(x.of) {
 		return shed(codeOf(x.op, http.StatusServiceUnavailable))
 	}
 	checked := g.check(w, r, x)
 	if isShed(checked) {
 		return checked
 	}
-	if err := g.places.enterCaller(r, x); err != nil {
+	if err := g.places.enter(r, x, &g.places.callers, x.of); err != nil {
 		return err
 	}
 	if err := g.admit(r.Context(), x); err != nil {
@@ -93,7 +95,11 @@ func (g *guard) admit(ctx context.Context, x *exchange) error {
 	ctx, span := trace.Child(ctx, "admit")
 	defer span.End()
 	var err error
-	if x.caller, err = g.admitter.Admit(ctx, x.authorization); err != nil {
+	x.caller, err = g.admitter.Admit(ctx, x.authorization)
+	if x.caller != nil && x.caller.Rate != nil {
+		setRate(x.recorder.Header(), x.caller.Rate)
+	}
+	if err != nil {
 		return err
 	}
 	return x.caller.Require(x.op.Scopes)
@@ -101,9 +107,8 @@ func (g *guard) admit(ctx context.Context, x *exchange) error {
 
 // admitStranger admits a credential that tells nothing until the database is
 // asked, or recalls its caller if it was admitted meanwhile: after a start everybody
-// is a stranger, and many come with one key. A service key that was admitted before
-// waits in its workspace's line, not among those whom nobody knows.
-func (g *guard) admitStranger(w http.ResponseWriter, r *http.Request, x *exchange) error {
+// is a stranger, and many come with one key.
+func (g *guard) admitStranger(r *http.Request, x *exchange) error {
 	if auth.Malformed(x.authorization) {
 		return g.admit(r.Context(), x) // which needs no database
 	}
@@ -114,22 +119,14 @@ func (g *guard) admitStranger(w http.ResponseWriter, r *http.Request, x *exchang
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), limit.Handling)
 	defer cancel()
-	gate, of := &g.places.strangers, sender{network: clientNetwork(r, g.proxies)}
-	if workspace := g.admitter.WorkspaceOf(x.authorization); workspace != 0 {
-		gate, of = &g.places.callers, sender{workspace: workspace}
-	}
-	if err := g.places.take(ctx, x, gate, of); err != nil {
+	if err := g.places.take(ctx, x, &g.places.strangers, sender{network: clientNetwork(r, g.proxies)}); err != nil {
 		return err
 	}
 	defer x.place.leave()
-	if x.caller = g.admitter.Recall(x.authorization); x.caller != nil {
+	if x.caller, _ = g.admitter.Recall(x.authorization); x.caller != nil {
 		return nil
 	}
-	err := g.admit(ctx, x)
-	if x.caller != nil && x.caller.Rate != nil {
-		setRate(w.Header(), x.caller.Rate)
-	}
-	return err
+	return g.admit(ctx, x)
 }
 
 // admitRecalled is admit for a caller whose events are not recorded after all, or
@@ -137,7 +134,7 @@ func (g *guard) admitStranger(w http.ResponseWriter, r *http.Request, x *exchang
 func (g *guard) admitRecalled(ctx context.Context, x *exchange) error {
 	ctx, cancel := context.WithTimeout(ctx, limit.Handling)
 	defer cancel()
-	if err := g.places.take(ctx, x, &g.places.callers, sender{workspace: x.caller.Workspace}); err != nil {
+	if err := g.places.take(ctx, x, &g.places.callers, x.of); err != nil {
 		return err
 	}
 	defer x.place.leave() // what is recorded needs none
@@ -166,10 +163,7 @@ func (g *guard) check(w http.ResponseWriter, r *http.Request, x *exchange) error
 		return nil
 	}
 	var err error
-	if x.caller != nil {
-		x.bodyOf.workspace = x.caller.Workspace
-	}
-	if x.body, x.bodyTaken, err = g.bodies.read(w, r, x.op, x.bodyOf); err != nil {
+	if x.body, x.bodyTaken, err = g.bodies.read(w, r, x.op, x.of); err != nil {
 		return err
 	}
 	x.arrived()

@@ -86,10 +86,6 @@ func (p *places) enter(r *http.Request, x *exchange, gate *limit.Gate[sender], o
 	return p.take(ctx, x, gate, of)
 }
 
-func (p *places) enterCaller(r *http.Request, x *exchange) error {
-	return p.enter(r, x, &p.callers, sender{workspace: x.caller.Workspace})
-}
-
 // shed gives the fault of a request that is turned away because there are too
 // many.
 func shed(code *fault.Code) *fault.Fault {

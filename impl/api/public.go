@@ -35,7 +35,7 @@ func preflight(h http.Header, methods string) {
 // credential.
 func (g *guard) passPublic(w http.ResponseWriter, r *http.Request, x *exchange) error {
 	allowAnyPage(w.Header())
-	x.bodyOf.network = clientNetwork(r, g.proxies)
+	x.of.network = clientNetwork(r, g.proxies)
 	kind, allowed := "read", limit.EmbedReadsPerAddress
 	switch {
 	case x.op.ID == "identifyVisitor":
@@ -43,17 +43,17 @@ func (g *guard) passPublic(w http.ResponseWriter, r *http.Request, x *exchange) 
 	case x.op.MaxBody > 0:
 		kind, allowed = "write", limit.EmbedWritesPerAddress
 	}
-	if err := g.takeAddress(kind, x.bodyOf.network, allowed); err != nil {
+	if err := g.takeAddress(kind, x.of.network, allowed); err != nil {
 		return err
 	}
-	if g.places.public.Full(x.bodyOf) {
+	if g.places.public.Full(x.of) {
 		return shed(codeOf(x.op, http.StatusServiceUnavailable))
 	}
 	x.origin = originOf(r, g.publicURL)
 	if err := g.check(w, r, x); err != nil {
 		return err
 	}
-	return g.places.enter(r, x, &g.places.public, x.bodyOf)
+	return g.places.enter(r, x, &g.places.public, x.of)
 }
 
 // TakeRead counts a request for a page of anybody's, of the address that it came

@@ -22,7 +22,7 @@ func TestARequestWithoutACredentialWaitsForNobody(t *testing.T) {
 		var f *fault.Fault
 		r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
 		x := &exchange{authorization: header, recorder: recorder{ResponseWriter: httptest.NewRecorder()}}
-		if err := g.admitStranger(x.recorder.ResponseWriter, r, x); !errors.As(err, &f) || f.Code != fault.InvalidAPIKey {
+		if err := g.admitStranger(r, x); !errors.As(err, &f) || f.Code != fault.InvalidAPIKey {
 			t.Errorf("%q: %v", header, err)
 		}
 	}

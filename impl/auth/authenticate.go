@@ -59,43 +59,28 @@ func NewAdmitter(d *db.DB) *Admitter {
 	return &Admitter{db: d, known: make(map[[sha256.Size]byte]acquaintance)}
 }
 
-// Recall gives the caller of an API key that was admitted before, or nil. What
-// relies on a recalled caller must have its version checked, and its request
-// counted, in its own work on the database; whatever else is to be answered
-// needs Admit first.
+// Recall gives the workspace of a key that was admitted before, whose line it should
+// wait in, or 0; and its caller if it is an API key. What relies on a recalled caller
+// must have its version checked, and its request counted, in its own work on the
+// database; whatever else is to be answered needs Admit first.
 //
-// Service keys are never recalled: their requests count against the workspace too,
-// and their answers tell how many are left.
-func (a *Admitter) Recall(authorization []string) *Caller {
-	known := a.met(authorization)
-	if known == nil || known.Kind == ServiceKey {
-		return nil
-	}
-	return known
-}
-
-// WorkspaceOf gives the workspace of a key that was admitted before, or 0. It may be
-// revoked by now: this tells no more than whose line it should wait in.
-func (a *Admitter) WorkspaceOf(authorization []string) int64 {
-	known := a.met(authorization)
-	if known == nil {
-		return 0
-	}
-	return known.Workspace
-}
-
-func (a *Admitter) met(authorization []string) *Caller {
+// Service keys have no recalled caller: their requests count against the workspace
+// too, and their answers tell how many are left.
+func (a *Admitter) Recall(authorization []string) (*Caller, int64) {
 	credential, ok := credentialOf(authorization)
 	if !ok {
-		return nil
+		return nil, 0
 	}
 	a.mu.RLock()
 	known, ok := a.known[credential.Hash]
 	a.mu.RUnlock()
-	if !ok || !known.expires.IsZero() && !a.db.Now().Before(known.expires) {
-		return nil
+	switch {
+	case !ok || !known.expires.IsZero() && !a.db.Now().Before(known.expires):
+		return nil, 0
+	case known.caller.Kind == ServiceKey:
+		return nil, known.caller.Workspace
 	}
-	return &known.caller
+	return &known.caller, known.caller.Workspace
 }
 
 func (a *Admitter) remember(credential Credential, caller Caller, expires *time.Time) {
@@ -110,6 +95,13 @@ func (a *Admitter) remember(credential Credential, caller Caller, expires *time.
 		clear(a.known)
 	}
 	a.known[credential.Hash] = known
+}
+
+// forget is for a key that is none any more: whoever found it waits among strangers.
+func (a *Admitter) forget(credential Credential) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.known, credential.Hash)
 }
 
 func credentialOf(authorization []string) (Credential, bool) {
@@ -138,6 +130,7 @@ func (a *Admitter) Admit(ctx context.Context, authorization []string) (*Caller, 
 	}
 	found, err := a.db.Admit(ctx, credential.Hash, limit.WorkspaceRequestsPerMinute)
 	if errors.Is(err, db.ErrNotFound) {
+		a.forget(credential)
 		return nil, fault.InvalidAPIKey.New()
 	}
 	if err != nil {

@@ -31,7 +31,7 @@ var (
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	servertest.Main(m, []string{"-race"}, func() error { return os.RemoveAll(moved.dir) })
+	servertest.Main(m, []string{"-race"}, func() error { os.RemoveAll(moved.dir); return nil })
 }
 
 // A fault is something that happens to servers, their database, or what is

@@ -70,7 +70,7 @@ func TestWhileTheDatabaseIsAwayTheServerSaysSoAndItRecoversByItself(t *testing.T
 }
 
 func TestSIGTERMEndsTheServerInTimeAndWithSuccess(t *testing.T) {
-	t.Parallel()
+	// Not beside others: how long it takes is what it tells.
 	e := servertest.StartPostgres(t)
 	s := start(t, e.URL())
 	begun := time.Now()
@@ -83,7 +83,7 @@ func TestSIGTERMEndsTheServerInTimeAndWithSuccess(t *testing.T) {
 }
 
 func TestAClientThatDoesNotFinishItsRequestIsNoFailureOfTheServersEnd(t *testing.T) {
-	t.Parallel()
+	// Not beside others: how long it takes is what it tells.
 	e := servertest.StartPostgres(t)
 	s := start(t, e.URL())
 	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(s.Base, "http://"))
@@ -103,7 +103,7 @@ func TestAClientThatDoesNotFinishItsRequestIsNoFailureOfTheServersEnd(t *testing
 }
 
 func TestAServerWhoseDatabaseHangsEndsInTimeToo(t *testing.T) {
-	t.Parallel()
+	// Not beside others: how long it takes is what it tells.
 	e := servertest.StartPostgres(t)
 	s := start(t, e.URL())
 	key := newKey(t, e)

@@ -249,7 +249,7 @@ func TestCommandsPrintNothingThatATerminalObeys(t *testing.T) {
 	s.send(t, "POST", "/api/v1/leads", fmt.Sprintf(`{"email":"bob@evilco2.com","company_name":%s,%s:1}`, raw, raw), w.Key("all"))
 	s.send(t, "POST", "/api/v1/events", fmt.Sprintf(`{"id":"e","name":"n","visitor":{"id":"v"},%s:1}`, raw), w.Key("all"))
 	s.send(t, "POST", "/api/v1/events", fmt.Sprintf(`{"id":"e","name":%s,"visitor":{"id":"v"},"properties":{%s:1}}`, raw, raw), w.Key("all"))
-	w.refusals(t)
+	w.refused(t, 2)
 	said := inlet(t, "", "meeting", "bookings", "--workspace", w.Slug) + inlet(t, "", "refusals", "--workspace", w.Slug) +
 		inlet(t, "", "event-type", "list", "--workspace", w.Slug)
 	for _, id := range strings.Fields(dbtest.Query[string](t, dbtest.URL(t), `select string_agg(company_id::text, ' ') from companies where workspace_id = $1`, w.ID)) {

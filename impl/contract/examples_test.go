@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -147,7 +148,7 @@ func TestTheExamplesOfTheDocumentRun(t *testing.T) {
 		body, _ := resolve(described["requestBody"].(map[string]any), "")
 		for name, example := range body["content"].(map[string]any)["application/json"].(map[string]any)["examples"].(map[string]any) {
 			n++
-			sent := example.(map[string]any)["value"].(map[string]any)
+			sent := maps.Clone(example.(map[string]any)["value"].(map[string]any))
 			switch op.ID {
 			case "startMotion": // ids are the server's
 				sent["companyId"] = w.Companies["northlight"]

@@ -11,7 +11,7 @@ import (
 
 // A large seed, or a session that hangs, may hold on to a workspace for long.
 func TestAWorkspaceThatIsHeldDoesNotHoldUpTheOthers(t *testing.T) {
-	t.Parallel()
+	// Not beside others: how long it takes is what it tells.
 	s := sharedServer(t)
 	held, alsoHeld, free := workspace(t), workspace(t), workspace(t)
 	event := `{"id":"e","name":"n","visitor":{"id":"v"}}`

@@ -6,15 +6,24 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/inletdev/inlet/db/dbtest"
 )
 
-// refusals gives the ledger of a workspace: "events code param name" a line.
-func (w seeded) refusals(t testing.TB) []string {
+// refused waits until so many refused events of a workspace are written down, which
+// happens once a second.
+func (w seeded) refused(t testing.TB, events int) {
 	t.Helper()
-	time.Sleep(1500 * time.Millisecond) // it is written once a second
+	eventually(t, "refused events in the ledger", events, func() int {
+		return dbtest.Query[int](t, dbtest.URL(t), `select coalesce(sum(events), 0) from refusals where workspace_id = $1`, w.ID)
+	})
+}
+
+// refusals gives the ledger of a workspace once it has so many events: "events code
+// param name" a line.
+func (w seeded) refusals(t testing.TB, events int) []string {
+	t.Helper()
+	w.refused(t, events)
 	var all []struct {
 		Events    int
 		Code      string
@@ -53,7 +62,7 @@ func TestTheLedgerTellsWhatWasRefusedAndWhyAndNeverTheValue(t *testing.T) {
 	s.send(t, "POST", "/api/v1/events", `{}`, w.Key("none"))
 	s.send(t, "GET", "/api/v1/events?limit=0", "", w.Key("all")) // no event is refused here
 
-	got, want := w.refusals(t), []string{
+	want := []string{
 		"1 event_too_old occurred_at fine by all",
 		"1 events_rate_limited  many by all",
 		"1 events_rate_limited  more by all",
@@ -68,6 +77,7 @@ func TestTheLedgerTellsWhatWasRefusedAndWhyAndNeverTheValue(t *testing.T) {
 		"2 event_blocked name legacy_event by all",
 	}
 	slices.Sort(want)
+	got := w.refusals(t, 13)
 	if !slices.Equal(got, want) {
 		t.Errorf("the ledger is\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
@@ -89,7 +99,7 @@ func TestTheLedgerOfAMinuteIsBounded(t *testing.T) {
 		}
 		w.batch(t, s, events...)
 	}
-	lines := w.refusals(t)
+	lines := w.refusals(t, 400)
 	if len(lines) > 402 { // the minute may have changed in between
 		t.Errorf("%d lines", len(lines))
 	}

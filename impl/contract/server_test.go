@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	// They wait for processes and jobs more than they compute.
 	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
-		flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0)))
+		flag.Set("test.parallel", strconv.Itoa(min(2*runtime.GOMAXPROCS(0), 8)))
 	}
 	http.DefaultTransport = watched{http.DefaultTransport}
 	servertest.Main(m, []string{"-race"}, everyAnswerConforms, whatNoTestReachesIsListed, func() error {

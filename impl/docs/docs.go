@@ -80,6 +80,7 @@ func (s *Site) serve(f file, policy string) http.HandlerFunc {
 	// whoever asks often.
 	plain := sync.OnceValue(func() []byte { return decompress(f.content()) })
 	return func(w http.ResponseWriter, r *http.Request) {
+		tag, content := tag(), f.content()
 		h := w.Header()
 		h.Set("Content-Type", f.kind)
 		h.Set("Access-Control-Allow-Origin", "*")
@@ -87,9 +88,8 @@ func (s *Site) serve(f file, policy string) http.HandlerFunc {
 		h.Set("Cache-Control", "public, max-age=300")
 		h.Set("Cross-Origin-Resource-Policy", "cross-origin")
 		secure(h, policy)
-		h.Set("ETag", tag())
+		h.Set("ETag", tag)
 		h.Set("Inlet-Document", openapi.Hash())
-		content := f.content()
 		if f.gzipped {
 			h.Set("Vary", "Accept-Encoding")
 			if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {

@@ -50,8 +50,8 @@ func decompress(content []byte) []byte {
 	return plain
 }
 
-// Like all that follows it is made when somebody asks: most commands, and many a
-// server in its whole life, show nobody a page.
+// Like pages they are made when somebody asks: most commands, and many a server in
+// its whole life, show nobody a page.
 var templates = sync.OnceValue(func() *template.Template {
 	return template.Must(template.ParseFS(templateFiles, "templates/*.html"))
 })
@@ -181,7 +181,7 @@ func build(base, publicURL, prefix, suffix string) *Site {
 	for _, section := range sections() {
 		for _, p := range section.Pages {
 			link := linker(p.Path, prefix, suffix)
-			rendered := sync.OnceValues(func() (template.HTML, []heading) { return render(forPeople(p.Markdown, publicURL), link) })
+			rendered := func() (template.HTML, []heading) { return render(forPeople(p.Markdown, publicURL), link) }
 			add(p.Path+suffixOf(p.Path, suffix), htmlType, func() []byte {
 				text, headings := rendered()
 				return s.fill("page.html", view{Page: p, HTML: text, Headings: headings, Twin: link("/" + twin(p.Path))})

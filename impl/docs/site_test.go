@@ -17,6 +17,11 @@ var errorLink = regexp.MustCompile(`href="[^"]*errors(?:\.html)?#([^"]*)"`)
 func TestLinksToErrorsLeadToTheirCodes(t *testing.T) {
 	for _, suffix := range []string{"", ".html"} {
 		s := build("https://docs.example", "https://api.example", "", suffix)
+		for name, f := range s.files {
+			if len(f.content()) == 0 {
+				t.Errorf("%s is empty", name)
+			}
+		}
 		catalogue := s.files["errors"+suffix].content()
 		for _, code := range fault.Catalog() {
 			if bytes.Count(catalogue, []byte(`id="`+code.Name+`"`)) != 1 {
@@ -66,7 +71,7 @@ func TestLinksIntoTheSourceLeadThere(t *testing.T) {
 			texts[p.Path] = p.Markdown
 		}
 	}
-	isTest := regexp.MustCompile(`^(Test|Fuzz|Benchmark|Example)[A-Z]\w*$`)
+	isFunction := regexp.MustCompile(`^[a-zA-Z][a-z]*[A-Z]\w*$`)
 	links := 0
 	for name, text := range texts {
 		for _, link := range sourceLink.FindAllSubmatch(text, -1) {
@@ -80,7 +85,7 @@ func TestLinksIntoTheSourceLeadThere(t *testing.T) {
 				t.Errorf("%s links %q to %s, which is not there", name, what, to)
 				continue
 			}
-			if source, err := os.ReadFile(target); isTest.MatchString(what) && (err != nil || !bytes.Contains(source, []byte("\nfunc "+what+"("))) {
+			if source, err := os.ReadFile(target); strings.HasSuffix(to, "_test.go") && isFunction.MatchString(what) && (err != nil || !bytes.Contains(source, []byte("\nfunc "+what+"("))) {
 				t.Errorf("%s links to %s, which is not in %s", name, what, to)
 			}
 		}

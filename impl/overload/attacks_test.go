@@ -14,6 +14,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -25,7 +26,8 @@ import (
 // An attacker holds connections, as raw as they come.
 type attacker struct {
 	host    string
-	secured bool // by TLS, with HTTP/2
+	secured bool         // by TLS, with HTTP/2
+	heard   atomic.Int64 // bytes of the server, over that
 	end     <-chan struct{}
 	all     sync.WaitGroup
 }
@@ -247,6 +249,9 @@ func withstands(t *testing.T, s server, attacks []attack) {
 			during := s.state(t)
 			close(end)
 			a.all.Wait()
+			if strings.HasPrefix(s.Base, "https:") && a.heard.Load() == 0 {
+				t.Error("the server never spoke HTTP/2 with the attacker")
+			}
 			s.givesBack(t, before)
 			t.Logf("%+v", during)
 		})

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"golang.org/x/net/http2"
@@ -63,8 +64,12 @@ func (a *attacker) holdStreams(connections int, settings []http2.Setting, do fun
 		if s.WriteSettings(settings...) != nil {
 			return
 		}
-		go do(s)
-		listen(conn)
+		var doing sync.WaitGroup
+		doing.Go(func() { do(s) })
+		n, _ := io.Copy(io.Discard, conn)
+		conn.Close()
+		doing.Wait()
+		a.heard.Add(n)
 	})
 }
 
@@ -135,6 +140,7 @@ var attacksOverHTTP2 = []attack{
 	}},
 	{"handshakes that never end", func(a *attacker, _ tenant) {
 		a.secured = false
+		a.heard.Add(1)
 		a.hold(500, func(_ int, conn net.Conn) { listen(conn) })
 	}},
 }

@@ -41,7 +41,7 @@ func Main(m *testing.M, flags []string, last ...func() error) {
 		fmt.Fprintln(os.Stderr, "build inlet:", err)
 		os.Exit(1)
 	}
-	dbtest.Main(m, append(last, func() error { return os.RemoveAll(dir) })...)
+	dbtest.Main(m, append(last, func() error { os.RemoveAll(dir); return nil })...)
 }
 
 // A Server is one running process.

@@ -471,6 +471,7 @@ func TestPropertiesAreKeptAsReceivedWithoutWhiteSpace(t *testing.T) {
 func TestNoEmailAddressIsKeptOrLogged(t *testing.T) {
 	t.Parallel()
 	s, w := sharedServer(t), workspace(t)
+	// No id that is made at random can hold it: those have no hyphens.
 	const secret = "leaky.person@secret-mail.example"
 	for i, event := range []string{
 		`"name":"n","contact":{"email":"` + secret + `"}`,
@@ -484,11 +485,11 @@ func TestNoEmailAddressIsKeptOrLogged(t *testing.T) {
 	}
 	s.send(t, "GET", "/api/v1/events?name="+secret, "", w.Key("all"))
 	for line := range strings.Lines(s.Log()) {
-		if strings.Contains(line, "leaky") {
+		if strings.Contains(line, "secret-mail") {
 			t.Errorf("the log holds it: %s", line)
 		}
 	}
-	if a := s.send(t, "GET", "/metrics", ""); strings.Contains(string(a.body), "leaky") {
+	if a := s.send(t, "GET", "/metrics", ""); strings.Contains(string(a.body), "secret-mail") {
 		t.Error("the metrics hold it")
 	}
 	w.refused(t, 5)
@@ -498,7 +499,7 @@ func TestNoEmailAddressIsKeptOrLogged(t *testing.T) {
 		t.Errorf("only %d tables are searched", len(tables))
 	}
 	for _, table := range tables {
-		if n := dbtest.Query[int](t, dbtest.URL(t), `select count(*) from `+table+` x where x::text like '%leaky%'`); n != 0 {
+		if n := dbtest.Query[int](t, dbtest.URL(t), `select count(*) from `+table+` x where x::text like '%secret-mail%'`); n != 0 {
 			t.Errorf("%s holds it", table)
 		}
 	}

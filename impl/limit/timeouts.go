@@ -34,6 +34,6 @@ const (
 
 // How a server ends on SIGTERM.
 const (
-	StopAnswers = 8 * time.Second // for requests in flight
-	StopRest    = time.Second     // more, for what then is left
+	StopAnswers = 7 * time.Second         // for requests in flight
+	StopRest    = 1500 * time.Millisecond // more, for what then is left
 )

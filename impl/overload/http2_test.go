@@ -145,7 +145,7 @@ var attacksOverHTTP2 = []attack{
 	}},
 }
 
+// Not beside others, for it takes all processors.
 func TestWhileItIsAttackedOverHTTP2TheServerServesTheOthers(t *testing.T) {
-	t.Parallel()
 	withstands(t, startTLS(t), attacksOverHTTP2)
 }

@@ -230,7 +230,7 @@ func dieAll(t *testing.T, die []death, victims []string) {
 			answered <- w.triggers(s, d.trigger, company, key)
 			eventually(t, where, halfWay, func() string { return w.effects(t, address, company) })
 			// The lock may be on this as well, and so comes after it.
-			dbtest.Exec(t, address, `update enrollments set due_at = inlet_now() + interval '0.4 seconds' where workspace_id = $1 and company_id = $2`,
+			dbtest.Exec(t, address, `update enrollments set due_at = inlet_now() + interval '2 seconds' where workspace_id = $1 and company_id = $2`,
 				w.ID, w.Companies[company])
 			release = hold()
 		}

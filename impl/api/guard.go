@@ -65,7 +65,8 @@ func (g *guard) pass(w http.ResponseWriter, r *http.Request, x *exchange) error 
 		}
 	}
 	// Intake of events admits its caller in the statement that records them. A
-	// recalled caller without the scopes may have them by now.
+	// recalled caller without the scopes may have them by now; of a service key no
+	// more than the workspace is known.
 	if x.isIntake() && x.caller != nil && x.caller.Require(x.op.Scopes) == nil {
 		return g.afterAdmission(r.Context(), x, g.check(w, r, x))
 	}

@@ -175,8 +175,9 @@ func build(base, publicURL, prefix, suffix string) *Site {
 	add := func(name, kind string, content func() []byte) {
 		s.files[name] = file{kind: kind, content: sync.OnceValue(content)}
 	}
-	add("openapi/v1.json", "application/json", func() []byte { _, asJSON := documentFor(publicURL); return asJSON })
-	add("openapi/v1.yaml", "application/yaml", func() []byte { asYAML, _ := documentFor(publicURL); return asYAML })
+	document := sync.OnceValues(func() (asYAML, asJSON []byte) { return documentFor(publicURL) })
+	add("openapi/v1.json", "application/json", func() []byte { _, asJSON := document(); return asJSON })
+	add("openapi/v1.yaml", "application/yaml", func() []byte { asYAML, _ := document(); return asYAML })
 	var ofPages []func() []entry
 	for _, section := range sections() {
 		for _, p := range section.Pages {

@@ -32,6 +32,10 @@ type attacker struct {
 	all     sync.WaitGroup
 }
 
+func (s server) attacker(t *testing.T, end <-chan struct{}) *attacker {
+	return &attacker{host: host(t, s), secured: strings.HasPrefix(s.Base, "https:"), end: end}
+}
+
 // dial opens a connection, nil where the server takes no more.
 func (a *attacker) dial() net.Conn {
 	conn, err := (&net.Dialer{Timeout: patience}).DialContext(context.Background(), "tcp", a.host)
@@ -237,7 +241,7 @@ func withstands(t *testing.T, s server, attacks []attack) {
 	for _, attack := range attacks {
 		t.Run(attack.name, func(t *testing.T) {
 			end := make(chan struct{})
-			a := &attacker{host: host(t, s), secured: strings.HasPrefix(s.Base, "https:"), end: end}
+			a := s.attacker(t, end)
 			attack.run(a, attacked)
 			time.Sleep(200 * time.Millisecond)
 			for begun := time.Now(); time.Since(begun) < length; time.Sleep(100 * time.Millisecond) {
@@ -249,7 +253,7 @@ func withstands(t *testing.T, s server, attacks []attack) {
 			during := s.state(t)
 			close(end)
 			a.all.Wait()
-			if strings.HasPrefix(s.Base, "https:") && a.heard.Load() == 0 {
+			if a.secured && a.heard.Load() == 0 {
 				t.Error("the server never spoke HTTP/2 with the attacker")
 			}
 			s.givesBack(t, before)
@@ -364,7 +368,7 @@ func TestConnectionsThatDoNothingMakeRoomForOthers(t *testing.T) {
 	s.one(t, w.event(), 202)
 	before := s.state(t)
 	end := make(chan struct{})
-	a := &attacker{host: host(t, s), secured: strings.HasPrefix(s.Base, "https:"), end: end}
+	a := s.attacker(t, end)
 	a.hold(1000, func(_ int, conn net.Conn) { listen(conn) })
 	for begun := time.Now(); time.Since(begun) < 4*time.Second; time.Sleep(50 * time.Millisecond) {
 		// A connection that is turned away at once may be tried again.

@@ -140,7 +140,6 @@ var attacksOverHTTP2 = []attack{
 	}},
 	{"handshakes that never end", func(a *attacker, _ tenant) {
 		a.secured = false
-		a.heard.Add(1)
 		a.hold(500, func(_ int, conn net.Conn) { listen(conn) })
 	}},
 }

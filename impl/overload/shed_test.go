@@ -99,6 +99,27 @@ func compared(alone, most, over, again *load) string {
 	return ""
 }
 
+// besideAFlood sends so many times as many requests as can be served, and sees that a
+// lone client is served meanwhile whatever it asks for, a second each.
+func (s server) besideAFlood(t *testing.T, times float64, flood func() request, lone ...func() request) *load {
+	t.Helper()
+	most := s.closed(10, time.Second, flood)
+	var meanwhile sync.WaitGroup
+	var came *load
+	meanwhile.Go(func() { came = s.open(times*most.rate(), 4*time.Second, flood) })
+	time.Sleep(time.Second)
+	for _, next := range lone {
+		l := s.closed(1, time.Second, next)
+		t.Logf("the lone client %v", l)
+		if len(l.served) == 0 || len(l.answers) != 1 || l.problems != nil {
+			t.Errorf("the lone client is answered %v %v", l.answers, l.problems)
+		}
+	}
+	meanwhile.Wait()
+	t.Logf("the flood %v", came)
+	return came
+}
+
 func TestAWorkspaceThatFloodsDoesNotStarveTheOthers(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -106,21 +127,7 @@ func TestAWorkspaceThatFloodsDoesNotStarveTheOthers(t *testing.T) {
 	s.one(t, polite.lead(), 201) // its key is known
 	s.one(t, flooding.lead(), 201)
 	s.slow.by(roundTrip)
-	most := s.closed(10, time.Second, inTurn([]tenant{flooding}, tenant.lead))
-	var meanwhile sync.WaitGroup
-	var flood *load
-	meanwhile.Go(func() { flood = s.open(10*most.rate(), 4*time.Second, inTurn([]tenant{flooding}, tenant.lead)) })
-	time.Sleep(time.Second)
-	for _, of := range []func(tenant) request{tenant.lead, tenant.list, tenant.start} {
-		l := s.closed(1, time.Second, inTurn([]tenant{polite}, of))
-		t.Logf("the other workspace %v", l)
-		if len(l.served) == 0 || len(l.answers) != 1 || l.problems != nil {
-			t.Errorf("another workspace is answered %v %v", l.answers, l.problems)
-		}
-	}
-	meanwhile.Wait()
-	t.Logf("the flood %v", flood)
-	flood.only(t, "201 ", "503 service_unavailable")
+	s.besideAFlood(t, 10, flooding.lead, polite.lead, polite.list, polite.start).only(t, "201 ", "503 service_unavailable")
 }
 
 // The database has to be asked about a service key each time, and about a key that
@@ -136,19 +143,7 @@ func TestKeysThatAreNoneDoNotStarveServiceKeysThatWereMetBefore(t *testing.T) {
 	}
 	s.one(t, lead(), 201)
 	s.slow.by(roundTrip)
-	most := s.closed(10, time.Second, stranger)
-	var meanwhile sync.WaitGroup
-	var flood *load
-	meanwhile.Go(func() { flood = s.open(20*most.rate(), 4*time.Second, stranger) })
-	time.Sleep(2 * time.Second)
-	l := s.closed(1, time.Second, lead)
-	t.Logf("the service key %v", l)
-	if len(l.served) == 0 || len(l.answers) != 1 || l.problems != nil {
-		t.Errorf("the service key is answered %v %v", l.answers, l.problems)
-	}
-	meanwhile.Wait()
-	t.Logf("the flood %v", flood)
-	flood.only(t, "401 invalid_api_key", "503 events_unavailable")
+	s.besideAFlood(t, 20, stranger, lead, lead).only(t, "401 invalid_api_key", "503 events_unavailable")
 }
 
 // The queue of events is bounded, and so is the memory of bodies: while nothing is

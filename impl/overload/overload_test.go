@@ -30,7 +30,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	flag.Set("test.parallel", "8") // they wait more than they work
+	flag.Set("test.parallel", "4") // they wait more than they work
 	servertest.Main(m, nil)        // with -race its memory would say nothing
 }
 

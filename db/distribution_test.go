@@ -192,6 +192,7 @@ var spanning = map[string]string{
 	"dueEnrollments":        "takes the first few of every shard, and of those the first, twice a second",
 	"addRefusals":           "rows that the coordinator sorts to their shards, once a second",
 	"dropExpiredTokens":     "a delete in every shard, every ten minutes",
+	"dropExpiredLinks":      "likewise",
 	"dropDecidedEntries":    "a delete in every shard, once an hour",
 }
 

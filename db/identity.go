@@ -37,8 +37,16 @@ func (s *Scope) TokenIdentified(ctx context.Context, site int64, jti string) err
 
 const dropExpiredTokens = `delete from identify_tokens where expires_at < (select inlet_now()) - interval '1 hour'`
 
-// DropExpiredTokens forgets the tokens that would be refused anyway.
-func (d *DB) DropExpiredTokens(ctx context.Context) error { return d.exec(ctx, dropExpiredTokens) }
+const dropExpiredLinks = `delete from email_links where expires_at < (select inlet_now())`
+
+// DropExpiredTokens forgets the tokens, and the links in e-mails, that would be
+// refused anyway.
+func (d *DB) DropExpiredTokens(ctx context.Context) error {
+	if err := d.exec(ctx, dropExpiredTokens); err != nil {
+		return err
+	}
+	return d.exec(ctx, dropExpiredLinks)
+}
 
 const beginCount = `
 	insert into people_added (workspace_id, day, people) values ($1, (inlet_now() at time zone 'UTC')::date, 0)

@@ -55,3 +55,29 @@ func TestPeopleAreCountedOnTheDayOnWhichTheyAreAdded(t *testing.T) {
 		t.Errorf("who waited past midnight finds %d people added, want 1", n)
 	}
 }
+
+func TestTokensAndLinksThatWouldBeRefusedAnywayAreForgottenAndNoOthers(t *testing.T) {
+	d, address := dbtest.Private(t)
+	w := newWorkspace(t, d, "forgotten")
+	for _, add := range []string{
+		`insert into sites (workspace_id, site_id, site_key) values ($1, 1, 'k')`,
+		`insert into contacts (workspace_id, contact_id, email, source) values ($1, 1, 'a@b.example', 'test')`,
+		`insert into identify_tokens (workspace_id, site_id, jti_hash, visitor_id, expires_at)
+			select $1, 1, in_minutes::text::bytea, 'v', now() + in_minutes * interval '1 minute' from unnest(array[-61, -59, 1]) in_minutes`,
+		`insert into email_links (workspace_id, token_hash, site_id, contact_id, url, expires_at)
+			select $1, in_minutes::text::bytea, 1, 1, 'u', now() + in_minutes * interval '1 minute' from unnest(array[-61, -1, 1]) in_minutes`,
+	} {
+		dbtest.Exec(t, address, add, w)
+	}
+	if err := d.DropExpiredTokens(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for query, want := range map[string]string{
+		`select string_agg(convert_from(jti_hash, 'UTF8'), ' ' order by expires_at) from identify_tokens`: "-59 1",
+		`select string_agg(convert_from(token_hash, 'UTF8'), ' ' order by expires_at) from email_links`:   "1",
+	} {
+		if left := dbtest.Query[string](t, address, query); left != want {
+			t.Errorf("those of these minutes are left: %s, want %s", left, want)
+		}
+	}
+}

@@ -486,6 +486,7 @@ CREATE INDEX contacts_company ON public.contacts USING btree (workspace_id, comp
 CREATE INDEX contacts_linkedin ON public.contacts USING btree (workspace_id, linkedin_url) WHERE (linkedin_url IS NOT NULL);
 CREATE UNIQUE INDEX contacts_pkey ON public.contacts USING btree (workspace_id, contact_id);
 CREATE UNIQUE INDEX contacts_workspace_id_email_key ON public.contacts USING btree (workspace_id, email);
+CREATE INDEX email_links_expired ON public.email_links USING btree (expires_at);
 CREATE UNIQUE INDEX email_links_pkey ON public.email_links USING btree (workspace_id, link_id);
 CREATE UNIQUE INDEX email_links_token_hash_key ON public.email_links USING btree (token_hash);
 CREATE UNIQUE INDEX enrollments_active ON public.enrollments USING btree (workspace_id, motion_id, company_id) WHERE (status = 'active'::text);

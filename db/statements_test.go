@@ -39,6 +39,7 @@ var ofNoWorkspace = map[string]string{
 	"rebuildSignalFacts":     "its argument is the workspace, $1",
 	"lockGate":               "the gate is found by the workspace, $1",
 	"dropExpiredTokens":      "expired tokens of all workspaces",
+	"dropExpiredLinks":       "expired links of all workspaces",
 	"decideEntries":          "its argument is the workspace, $1",
 	"dropDecidedEntries":     "old decisions of all workspaces",
 	"dueEnrollments":         "what is due first, whosesoever it is",

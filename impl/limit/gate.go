@@ -34,7 +34,11 @@ const (
 
 // A Gate lets so many requests work at a time and has the others wait for a
 // moment, in a line for each sender. Those who are next come from every line in
-// turn, so whoever floods waits behind nobody's requests but their own.
+// turn, so whoever floods waits behind nobody's requests but their own. Of a line
+// that turns some away the last to come is next: some of its requests wait in vain
+// whatever the order, and so those that are served are served at once, instead of
+// each after nearly as long as anybody may wait (adaptive LIFO: Maurer, "Fail at
+// Scale", ACM Queue 13, 2015).
 type Gate[S comparable] struct {
 	// Most may be inside, and so many of one sender.
 	Most, Share int
@@ -85,7 +89,8 @@ type line[S comparable] struct {
 	sender  S
 	inside  int
 	waiting []*waiter
-	some    standing // of anybody who waits
+	some    standing  // of anybody who waits
+	turned  time.Time // when somebody was turned away last, because it stands
 }
 
 type waiter struct {
@@ -197,23 +202,31 @@ func (g *Gate[S]) Leave(who S, took time.Duration) {
 	}
 }
 
-// first takes the first of a line who has not waited for too long, and turns away
-// those before.
+// first takes whoever is next of a line, and turns away those who have waited for
+// too long.
 func (g *Gate[S]) first(l *line[S]) *waiter {
 	now, moment := time.Now(), g.moment()
-	long := l.some.long(now) || g.crowd.long(now)
-	for len(l.waiting) > 0 {
-		w := l.waiting[0]
-		l.waiting = l.waiting[1:]
-		g.waiting--
-		if !long || now.Sub(w.since) < moment {
-			l.some.letIn++
-			g.crowd.letIn++
-			return w
+	if l.some.long(now) || g.crowd.long(now) {
+		for len(l.waiting) > 0 && now.Sub(l.waiting[0].since) >= moment {
+			l.waiting[0].told <- false
+			l.turned = now
+			l.waiting = l.waiting[1:]
+			g.waiting--
 		}
-		w.told <- false
 	}
-	return nil
+	if len(l.waiting) == 0 {
+		return nil
+	}
+	i := 0
+	if now.Sub(l.turned) < moment {
+		i = len(l.waiting) - 1
+	}
+	w := l.waiting[i]
+	l.waiting = slices.Delete(l.waiting, i, i+1)
+	g.waiting--
+	l.some.letIn++
+	g.crowd.letIn++
+	return w
 }
 
 // note follows how a line and all of them change.
@@ -231,7 +244,11 @@ func (g *Gate[S]) full(l *line[S], now time.Time) bool {
 	}
 	own, inTurn := len(l.waiting), min(g.waiting, (len(l.waiting)+1)*len(g.turns))
 	ahead := max(time.Duration(own)*g.work/time.Duration(g.Share), time.Duration(inTurn)*g.work/time.Duration(g.Most))
-	return (l.some.long(now) || g.crowd.long(now)) && ahead > g.moment()
+	if (!l.some.long(now) && !g.crowd.long(now)) || ahead <= g.moment() {
+		return false
+	}
+	l.turned = now
+	return true
 }
 
 func (g *Gate[S]) fits(l *line[S]) bool {

@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/inletdev/inlet/impl/limit"
 )
 
 // How many connections there may be. Each costs a goroutine and some 20 KB, and a
@@ -114,6 +116,29 @@ func (c *connections) evict() {
 	for _, w := range waiting[:min(len(waiting), 1+c.most/evicted)] {
 		delete(c.open, w.conn)
 		w.conn.TCPConn.Close() //nolint:errcheck // net/http notices
+	}
+}
+
+// closeSilent closes connections that have been without a request for
+// limit.StopSilent, until it is over. While net/http shuts down it closes those
+// that idle at once, and waits for five seconds for the first request of a new one:
+// balancers keep some that they may never use.
+func (c *connections) closeSilent(over <-chan struct{}) {
+	for {
+		c.mu.Lock()
+		since := c.now().Add(-limit.StopSilent).UnixNano()
+		for conn := range c.open {
+			if waiting := conn.waiting.Load(); waiting != 0 && waiting < since {
+				delete(c.open, conn)
+				conn.TCPConn.Close() //nolint:errcheck // net/http notices
+			}
+		}
+		c.mu.Unlock()
+		select {
+		case <-over:
+			return
+		case <-time.After(100 * time.Millisecond):
+		}
 	}
 }
 

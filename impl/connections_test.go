@@ -3,13 +3,14 @@ package impl
 import (
 	"context"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
-	"log/slog"
+	"github.com/inletdev/inlet/impl/limit"
 )
 
 // A place for two connections and one that is too many.
@@ -60,6 +61,36 @@ func TestANewConnectionTakesThePlaceOfTheOneThatHasWaitedLongest(t *testing.T) {
 	}
 	if isOpen(idle) || !isOpen(silent) {
 		t.Error("it is not the one that has waited longest that is closed")
+	}
+}
+
+func TestAConnectionThatIsNeverUsedHoldsUpNoShutdownAndOneAtWorkIsLeft(t *testing.T) {
+	working, done := make(chan struct{}), make(chan struct{})
+	defer close(done)
+	c, address := listening(t, func(http.ResponseWriter, *http.Request) { close(working); <-done })
+	c.mu.Lock()
+	c.most = 3
+	c.mu.Unlock()
+	silent, busy := dial(t, address), dial(t, address)
+	io.WriteString(busy, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+	<-working
+	fresh := dial(t, address)
+	eventually(t, func() bool { c.mu.Lock(); defer c.mu.Unlock(); return len(c.open) == 3 })
+	c.mu.Lock()
+	var newest *connection
+	for conn := range c.open {
+		if conn.waiting.Load() != 0 && (newest == nil || conn.waiting.Load() > newest.waiting.Load()) {
+			newest = conn
+		}
+	}
+	accepted := time.Unix(0, newest.waiting.Load())
+	c.now = func() time.Time { return accepted.Add(limit.StopSilent) } // and a little more for the others
+	c.mu.Unlock()
+	over := make(chan struct{})
+	close(over)
+	c.closeSilent(over)
+	if isOpen(silent) || !isOpen(busy) || !isOpen(fresh) {
+		t.Error("it is not those that were without a request for long that are closed")
 	}
 }
 

@@ -180,7 +180,10 @@ func (s *Server) Close() error {
 	defer cancel()
 	rest, cancelRest := context.WithTimeout(context.Background(), limit.StopAnswers+limit.StopRest)
 	defer cancelRest()
+	over := make(chan struct{})
+	go s.connections.closeSilent(over)
 	err := s.http.Shutdown(answers)
+	close(over)
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = s.http.Close() // a client that does not get done with its request is no failure of ours
 	}

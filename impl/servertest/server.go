@@ -87,7 +87,10 @@ func StartProgram(t testing.TB, program, databaseURL string, env ...string) *Ser
 				address <- line.Addr
 			}
 		}
-		s.err = cmd.Wait()
+		if err := cmd.Wait(); err != nil {
+			log := s.log.String()
+			s.err = fmt.Errorf("%w, and said last:\n%s", err, log[max(0, len(log)-4<<10):])
+		}
 		close(s.exited)
 	}()
 	select {

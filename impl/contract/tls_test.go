@@ -45,7 +45,8 @@ func certify(t *testing.T, serial int64, isCA bool, parent *x509.Certificate, si
 	if isCA {
 		c.KeyUsage = x509.KeyUsageCertSign
 	} else {
-		c.DNSNames, c.ExtKeyUsage = []string{"inlet.example"}, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
+		c.DNSNames = []string{"inlet.example"}
+		c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
 	}
 	if parent == nil {
 		parent, signer = c, key

@@ -53,8 +53,13 @@ func inASCII(host string) (string, bool) {
 		return "", false
 	}
 	if !isPlain(host) {
-		var err error
-		if host, err = profile.ToASCII(host); err != nil {
+		mapped, err := profile.ToASCII(host)
+		if err != nil {
+			return "", false
+		}
+		// Whether letters of both directions mix is looked at before they are mapped,
+		// which may turn a symbol into a letter of either.
+		if host, err = profile.ToASCII(mapped); err != nil || host != mapped {
 			return "", false
 		}
 	}

@@ -10,8 +10,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
-
-	"github.com/inletdev/inlet/impl/limit"
 )
 
 // How many connections there may be. Each costs a goroutine and some 20 KB, and a
@@ -33,8 +31,9 @@ type connections struct {
 	most, crowd int
 	now         func() time.Time
 
-	mu   sync.Mutex
-	open map[*connection]struct{}
+	mu     sync.Mutex
+	open   map[*connection]struct{}
+	ending bool // there will be no more
 }
 
 // A connection is one that was accepted.
@@ -42,6 +41,7 @@ type connection struct {
 	*net.TCPConn
 	of      *connections
 	crowded bool         // it is one too many for requests that make work
+	used    atomic.Bool  // a request has come over it
 	waiting atomic.Int64 // since when no request is under way, in ns; 0 where one is
 	closed  sync.Once
 }
@@ -90,7 +90,7 @@ func (c *connections) add(tcp *net.TCPConn) *connection {
 	if len(c.open) >= c.most {
 		c.evict()
 	}
-	if len(c.open) >= c.most+c.crowd {
+	if c.ending || len(c.open) >= c.most+c.crowd {
 		return nil
 	}
 	conn := &connection{TCPConn: tcp, of: c, crowded: len(c.open) >= c.most}
@@ -119,25 +119,17 @@ func (c *connections) evict() {
 	}
 }
 
-// closeSilent closes connections that have been without a request for
-// limit.StopSilent, until it is over. While net/http shuts down it closes those
-// that idle at once, and waits for five seconds for the first request of a new one:
-// balancers keep some that they may never use.
-func (c *connections) closeSilent(over <-chan struct{}) {
-	for {
-		c.mu.Lock()
-		since := c.now().Add(-limit.StopSilent).UnixNano()
-		for conn := range c.open {
-			if waiting := conn.waiting.Load(); waiting != 0 && waiting < since {
-				delete(c.open, conn)
-				conn.TCPConn.Close() //nolint:errcheck // net/http notices
-			}
-		}
-		c.mu.Unlock()
-		select {
-		case <-over:
-			return
-		case <-time.After(100 * time.Millisecond):
+// closeUnused closes the connections that no request has come over, now that the
+// server ends. net/http would wait five seconds for the first request of each,
+// which it no longer answers; balancers keep some that they may never use.
+func (c *connections) closeUnused() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ending = true
+	for conn := range c.open {
+		if !conn.used.Load() {
+			delete(c.open, conn)
+			conn.TCPConn.Close() //nolint:errcheck // net/http notices
 		}
 	}
 }
@@ -159,6 +151,7 @@ func (c *connections) state(conn net.Conn, state http.ConnState) {
 	switch {
 	case own == nil:
 	case state == http.StateActive:
+		own.used.Store(true)
 		own.waiting.Store(0)
 	case state == http.StateIdle:
 		own.waiting.Store(c.now().UnixNano())

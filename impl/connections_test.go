@@ -1,6 +1,7 @@
 package impl
 
 import (
+	"bufio"
 	"context"
 	"io"
 	"log/slog"
@@ -9,8 +10,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/inletdev/inlet/impl/limit"
 )
 
 // A place for two connections and one that is too many.
@@ -40,6 +39,18 @@ func dial(t *testing.T, address string) net.Conn {
 	return conn
 }
 
+// ask sends a request and reads the whole answer.
+func ask(t *testing.T, conn net.Conn) {
+	t.Helper()
+	io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	io.Copy(io.Discard, response.Body)
+	response.Body.Close()
+}
+
 func isOpen(conn net.Conn) bool {
 	conn.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
 	_, err := conn.Read(make([]byte, 1))
@@ -50,8 +61,15 @@ func isOpen(conn net.Conn) bool {
 func TestANewConnectionTakesThePlaceOfTheOneThatHasWaitedLongest(t *testing.T) {
 	c, address := listening(t, func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("ok")) })
 	idle := dial(t, address)
-	io.WriteString(idle, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-	io.ReadFull(idle, make([]byte, 120))
+	ask(t, idle)
+	eventually(t, func() bool { // it is at rest again
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		for conn := range c.open {
+			return conn.used.Load() && conn.waiting.Load() != 0
+		}
+		return false
+	})
 	silent := dial(t, address)
 	eventually(t, func() bool { c.mu.Lock(); defer c.mu.Unlock(); return len(c.open) == 2 })
 	third := dial(t, address)
@@ -64,33 +82,30 @@ func TestANewConnectionTakesThePlaceOfTheOneThatHasWaitedLongest(t *testing.T) {
 	}
 }
 
-func TestAConnectionThatIsNeverUsedHoldsUpNoShutdownAndOneAtWorkIsLeft(t *testing.T) {
+// Those that were used net/http closes itself, and tells clients of HTTP/2 before.
+func TestOnceTheServerEndsConnectionsThatWereNeverUsedAreClosedAndNoOthers(t *testing.T) {
 	working, done := make(chan struct{}), make(chan struct{})
 	defer close(done)
-	c, address := listening(t, func(http.ResponseWriter, *http.Request) { close(working); <-done })
+	c, address := listening(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/busy" {
+			close(working)
+			<-done
+		}
+	})
 	c.mu.Lock()
 	c.most = 3
 	c.mu.Unlock()
-	silent, busy := dial(t, address), dial(t, address)
-	io.WriteString(busy, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+	silent, idle, busy := dial(t, address), dial(t, address), dial(t, address)
+	ask(t, idle)
+	io.WriteString(busy, "GET /busy HTTP/1.1\r\nHost: x\r\n\r\n")
 	<-working
-	fresh := dial(t, address)
 	eventually(t, func() bool { c.mu.Lock(); defer c.mu.Unlock(); return len(c.open) == 3 })
-	c.mu.Lock()
-	var newest *connection
-	for conn := range c.open {
-		if conn.waiting.Load() != 0 && (newest == nil || conn.waiting.Load() > newest.waiting.Load()) {
-			newest = conn
-		}
+	c.closeUnused()
+	if isOpen(silent) || !isOpen(idle) || !isOpen(busy) {
+		t.Error("it is not the one that was never used that is closed")
 	}
-	accepted := time.Unix(0, newest.waiting.Load())
-	c.now = func() time.Time { return accepted.Add(limit.StopSilent) } // and a little more for the others
-	c.mu.Unlock()
-	over := make(chan struct{})
-	close(over)
-	c.closeSilent(over)
-	if isOpen(silent) || !isOpen(busy) || !isOpen(fresh) {
-		t.Error("it is not those that were without a request for long that are closed")
+	if late, err := new(net.Dialer).DialContext(t.Context(), "tcp", address); err == nil && isOpen(late) {
+		t.Error("there are new connections")
 	}
 }
 

@@ -114,6 +114,7 @@ func NewServer(ctx context.Context, d *db.DB, log *slog.Logger, c Config) (*Serv
 	}
 	s.http = newHTTP(s.leaving(edge), log)
 	s.http.ConnState, s.http.ConnContext = s.connections.state, s.connections.mark
+	s.http.RegisterOnShutdown(s.connections.closeUnused)
 	working, cancel := context.WithCancel(context.Background())
 	wait := work.Run(working, work.Watch{Log: log, Metrics: registry, Tracer: c.Tracer},
 		jobs(d, s.refusals, s.engine, newBacklog(d, registry), c.Tracer))
@@ -180,10 +181,7 @@ func (s *Server) Close() error {
 	defer cancel()
 	rest, cancelRest := context.WithTimeout(context.Background(), limit.StopAnswers+limit.StopRest)
 	defer cancelRest()
-	over := make(chan struct{})
-	go s.connections.closeSilent(over)
 	err := s.http.Shutdown(answers)
-	close(over)
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = s.http.Close() // a client that does not get done with its request is no failure of ours
 	}

@@ -34,7 +34,6 @@ func TestTheGuideHasTheTimeOutsOfTheServer(t *testing.T) {
 		{"an answer, from the headers of its request until the client has taken it", limit.Answer},
 		{"a connection without a request", limit.IdleConnection},
 		{"the database, for `GET /readyz`", limit.Ready},
-		{"a connection without a request, once the server is to end", limit.StopSilent},
 		{"requests in flight, once the server is to end", limit.StopAnswers},
 		{"whatever is left then, and more where requests took less", limit.StopRest},
 		{"a connection to the database", db.ConnectTimeout},

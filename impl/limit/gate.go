@@ -35,10 +35,12 @@ const (
 // A Gate lets so many requests work at a time and has the others wait for a
 // moment, in a line for each sender. Those who are next come from every line in
 // turn, so whoever floods waits behind nobody's requests but their own. Of a line
-// that turns some away the last to come is next: some of its requests wait in vain
-// whatever the order, and so those that are served are served at once, instead of
-// each after nearly as long as anybody may wait (adaptive LIFO: Maurer, "Fail at
-// Scale", ACM Queue 13, 2015).
+// that is too long to let anybody more into it, whoever got in last is next: most
+// of those who are served are then served at once, instead of each after nearly as
+// long as anybody may wait, and the price is that some wait for so long in vain
+// (adaptive LIFO: Maurer, "Fail at Scale", ACM Queue 13, 2015). That those are
+// turned away is no reason to go on like this: a line that all fit into would never
+// become one again.
 type Gate[S comparable] struct {
 	// Most may be inside, and so many of one sender.
 	Most, Share int
@@ -90,7 +92,7 @@ type line[S comparable] struct {
 	inside  int
 	waiting []*waiter
 	some    standing  // of anybody who waits
-	turned  time.Time // when somebody was turned away last, because it stands
+	turned  time.Time // when somebody was last not even let into it, because it stands
 }
 
 type waiter struct {
@@ -209,7 +211,6 @@ func (g *Gate[S]) first(l *line[S]) *waiter {
 	if l.some.long(now) || g.crowd.long(now) {
 		for len(l.waiting) > 0 && now.Sub(l.waiting[0].since) >= moment {
 			l.waiting[0].told <- false
-			l.turned = now
 			l.waiting = l.waiting[1:]
 			g.waiting--
 		}

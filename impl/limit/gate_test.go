@@ -39,8 +39,8 @@ func TestAGateLetsInAsManyAsItSaysAndKeepsAReserveForThoseWithNobodyInside(t *te
 	})
 }
 
-// Ten times as many as are served come. The last of a line is served first, and
-// senders in turn.
+// Ten times as many as are served come. Of each line those who got in last are served
+// first, and the senders in turn.
 func TestWhereALineIsStandingThoseWhoAreServedWaitForAMoment(t *testing.T) {
 	const work = 50 * time.Millisecond
 	for name, test := range map[string]struct {
@@ -98,21 +98,29 @@ func TestWhereALineIsStandingThoseWhoAreServedWaitForAMoment(t *testing.T) {
 }
 
 // Thirty clients, who send again as soon as they are answered, always leave a line,
-// and none of them has to be turned away.
-func TestALineThatAllAreServedOfIsFirstComeFirstServed(t *testing.T) {
+// and none of them has to be turned away; after a flood that came over the same line
+// they do not have to be again.
+func TestALineThatAllAreServedOfIsFirstComeFirstServedAlsoAfterAFlood(t *testing.T) {
 	const clients, work = 30, 50 * time.Millisecond
 	synctest.Test(t, func(t *testing.T) {
 		g := Gate[int]{Most: 4, Share: 4}
+		begun := time.Now()
+		flooded := func() bool { since := time.Since(begun); return since > 5*time.Second && since < 12*time.Second }
+		var turnedAway atomic.Int64
 		var all sync.WaitGroup
 		for range clients {
 			all.Go(func() {
-				for begun := time.Now(); time.Since(begun) < 10*time.Second; {
-					came := time.Now()
+				for time.Since(begun) < 30*time.Second {
+					came, calm := time.Now(), !flooded()
 					if !g.Enter(t.Context(), 1) {
-						t.Error("a client is turned away")
-						return
+						turnedAway.Add(1)
+						if calm && !flooded() {
+							t.Error("a client is turned away")
+						}
+						time.Sleep(time.Millisecond)
+						continue
 					}
-					if waited := time.Since(came); waited > clients/4*work {
+					if waited := time.Since(came); calm && !flooded() && waited > clients/4*work {
 						t.Errorf("a client waits for %v", waited)
 					}
 					time.Sleep(work)
@@ -120,7 +128,20 @@ func TestALineThatAllAreServedOfIsFirstComeFirstServed(t *testing.T) {
 				}
 			})
 		}
+		time.Sleep(5 * time.Second)
+		for range 2400 { // 800 a second, for three seconds
+			time.Sleep(1250 * time.Microsecond)
+			all.Go(func() {
+				if g.Enter(t.Context(), 1) {
+					time.Sleep(work)
+					g.Leave(1, work)
+				}
+			})
+		}
 		all.Wait()
+		if turnedAway.Load() == 0 {
+			t.Error("the flood was none")
+		}
 	})
 }
 

@@ -34,7 +34,6 @@ const (
 
 // How a server ends on SIGTERM.
 const (
-	StopSilent  = time.Second             // for the first request of a connection
 	StopAnswers = 7 * time.Second         // for requests in flight
 	StopRest    = 1500 * time.Millisecond // more, for what then is left
 )

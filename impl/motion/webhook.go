@@ -102,7 +102,7 @@ func (w *webhook) send(ctx context.Context, client *http.Client) (problem string
 	case response.StatusCode == http.StatusGone:
 		return "The webhook's receiver answered 410: it takes no more.", true
 	}
-	return fmt.Sprintf("The webhook's receiver answered %d.", response.StatusCode), false
+	return fmt.Sprintf("The webhook's receiver answered %03d.", response.StatusCode), false
 }
 
 // webhookClient reaches public addresses and, of others, these networks. What an

@@ -45,9 +45,10 @@ func (c *databaseConfig) open(ctx context.Context, log *slog.Logger, answerWithi
 		err = d.UseSchema(ctx)
 	}
 	if err != nil {
-		return nil, nil, errors.Join(err, d.Close(), leave())
+		d.Close()
+		return nil, nil, errors.Join(err, leave())
 	}
-	return d, func() error { return errors.Join(d.Close(), leave()) }, nil
+	return d, func() error { d.Close(); return leave() }, nil
 }
 
 // with runs a command on the database. It says nothing of its own unless

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/golang-jwt/jwt/v5"
 
@@ -80,8 +82,12 @@ func withLink(query, proof string) string {
 	return strings.Join(append(pairs, LinkParameter+"="+proof), "&")
 }
 
-// isPageOf tells the addresses of pages that have one of these origins.
+// isPageOf tells the addresses of pages that have one of these origins. (Package
+// url lets through bytes that no address has, and that the database cannot hold.)
 func isPageOf(page string, origins []string) bool {
+	if !utf8.ValidString(page) || strings.ContainsFunc(page, unicode.IsControl) {
+		return false
+	}
 	u, err := url.Parse(page)
 	return err == nil && u.Host != "" && u.User == nil && AllowOrigin(u.Scheme+"://"+u.Host, origins) == nil
 }

@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 func TestAnOriginIsWrittenAsBrowsersSendIt(t *testing.T) {
@@ -64,7 +65,7 @@ func FuzzOrigins(f *testing.F) {
 		// A browser takes a backslash for a slash, and passes over what is not printed.
 		if isPageOf(text, []string{own}) {
 			start := strings.ToLower(text[:min(len(text), len(own))])
-			if end := text[len(start):]; start != own || end != "" && !strings.ContainsAny(end[:1], "/?#") || strings.ContainsAny(text, "\r\n\t\x00") {
+			if end := text[len(start):]; start != own || end != "" && !strings.ContainsAny(end[:1], "/?#") || strings.ContainsAny(text, "\r\n\t\x00\x7f") || !utf8.ValidString(text) {
 				t.Errorf("%q passes for a page of %s", text, own)
 			}
 		}

@@ -2,8 +2,10 @@ package db
 
 import (
 	"context"
+	"errors"
 	"net"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -33,6 +35,14 @@ func (d dialer) DialContext(ctx context.Context, network, address string) (net.C
 	ctx, cancel := context.WithTimeout(ctx, min(d.within, ConnectTimeout))
 	defer cancel()
 	conn, err := d.Dialer.DialContext(ctx, network, address)
+	for errors.Is(err, syscall.EAGAIN) { // Linux: the queue of a Unix socket is full; one of TCP would wait
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(20 * time.Millisecond):
+		}
+		conn, err = d.Dialer.DialContext(ctx, network, address)
+	}
 	if err != nil {
 		return nil, err
 	}

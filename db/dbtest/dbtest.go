@@ -29,7 +29,7 @@ var server = sync.OnceValues(func() (string, error) {
 	if own := os.Getenv("INLET_TEST_DATABASE_URL"); own != "" {
 		return own, nil
 	}
-	dir := filepath.Join(os.TempDir(), fmt.Sprintf("inlet-test-%d", os.Geteuid()))
+	dir := filepath.Join(os.TempDir(), fmt.Sprintf("inlet-test-%d%s", os.Geteuid(), apart))
 	e, err := db.StartEmbedded(context.Background(), dir, slog.New(slog.DiscardHandler), "-F", "-c max_connections=300")
 	if err != nil {
 		return "", err
@@ -39,6 +39,12 @@ var server = sync.OnceValues(func() (string, error) {
 })
 
 var embedded *db.Embedded
+
+var apart string
+
+// Apart has a test binary use a server of its own, for what it does to it would be
+// felt by the others. It comes before Main.
+func Apart(name string) { apart = "-" + name }
 
 var shared = sync.OnceValues(func() (string, error) {
 	return create(context.Background())

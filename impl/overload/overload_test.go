@@ -31,6 +31,7 @@ import (
 
 func TestMain(m *testing.M) {
 	flag.Set("test.parallel", "4") // they wait more than they work
+	dbtest.Apart("overload")       // what floods its server floods PostgreSQL with connections
 	servertest.Main(m, nil)        // with -race its memory would say nothing
 }
 

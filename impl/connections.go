@@ -114,8 +114,7 @@ func (c *connections) evict() {
 	}
 	slices.SortFunc(waiting, func(a, b candidate) int { return int(min(1, max(-1, a.since-b.since))) })
 	for _, w := range waiting[:min(len(waiting), 1+c.most/evicted)] {
-		delete(c.open, w.conn)
-		w.conn.TCPConn.Close() //nolint:errcheck // net/http notices
+		c.cut(w.conn)
 	}
 }
 
@@ -128,10 +127,15 @@ func (c *connections) closeUnused() {
 	c.ending = true
 	for conn := range c.open {
 		if !conn.used.Load() {
-			delete(c.open, conn)
-			conn.TCPConn.Close() //nolint:errcheck // net/http notices
+			c.cut(conn)
 		}
 	}
+}
+
+// cut closes a connection below net/http, which notices.
+func (c *connections) cut(conn *connection) {
+	delete(c.open, conn)
+	conn.TCPConn.Close() //nolint:errcheck // it is gone either way
 }
 
 // Close gives the place back.

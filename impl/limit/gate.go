@@ -208,7 +208,7 @@ func (g *Gate[S]) Leave(who S, took time.Duration) {
 // too long.
 func (g *Gate[S]) first(l *line[S]) *waiter {
 	now, moment := time.Now(), g.moment()
-	if l.some.long(now) || g.crowd.long(now) {
+	if g.stands(l, now) {
 		for len(l.waiting) > 0 && now.Sub(l.waiting[0].since) >= moment {
 			l.waiting[0].told <- false
 			l.waiting = l.waiting[1:]
@@ -236,6 +236,11 @@ func (g *Gate[S]) note(l *line[S]) {
 	g.crowd.is(g.waiting > crowdOfPlaces*g.Most)
 }
 
+// stands tells whether a line, or a crowd in all of them, is no burst.
+func (g *Gate[S]) stands(l *line[S], now time.Time) bool {
+	return l.some.long(now) || g.crowd.long(now)
+}
+
 // full tells whether a line takes nobody more. Where it has stood for long, or a
 // crowd in all of them, those before may be too many for the time that anybody should
 // wait: turning somebody away at once costs least.
@@ -245,7 +250,7 @@ func (g *Gate[S]) full(l *line[S], now time.Time) bool {
 	}
 	own, inTurn := len(l.waiting), min(g.waiting, (len(l.waiting)+1)*len(g.turns))
 	ahead := max(time.Duration(own)*g.work/time.Duration(g.Share), time.Duration(inTurn)*g.work/time.Duration(g.Most))
-	if (!l.some.long(now) && !g.crowd.long(now)) || ahead <= g.moment() {
+	if !g.stands(l, now) || ahead <= g.moment() {
 		return false
 	}
 	l.turned = now
